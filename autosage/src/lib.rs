@@ -1,0 +1,1 @@
+//! Autosage as a library.

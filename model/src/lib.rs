@@ -1,0 +1,1 @@
+//! Prompt to reply, whatever the provider.

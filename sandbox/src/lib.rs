@@ -1,0 +1,1 @@
+//! Runs a command with only the rights it was granted.

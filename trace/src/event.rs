@@ -1,0 +1,223 @@
+//! The closed list of what can happen in a run.
+
+use crate::{
+    AgentPath, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part, Replied, Seq, Started,
+    Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its place in the run.
+    pub seq: Seq,
+    /// When, by the wall.
+    pub at: Timestamp,
+    /// When, in active milliseconds of the run: pauses between sessions do not count.
+    pub ms: Millis,
+    /// Whose event it is.
+    pub agent: AgentPath,
+    /// The event that it answers; an observation's is its call.
+    pub cause: Option<Seq>,
+    /// What happened.
+    pub what: What,
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($payload:ty)),* $(,)?) => {
+        /// What happened. The record writes the name of the variant as `kind`, and the payload's fields beside it.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum What {
+            $($(#[$doc])* $kind($payload),)*
+            /// A kind that this version does not know. Readers pass over it.
+            Unknown {
+                /// Its name.
+                kind: String,
+                /// Whether a run that holds it may be continued all the same.
+                ignorable: bool,
+            },
+        }
+
+        impl What {
+            /// The name of the kind, as in the record.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(What::$kind(_) => stringify!($kind),)*
+                    What::Unknown { kind, .. } => kind,
+                }
+            }
+
+            /// The payload as a JSON object; `None` for a kind that this version does not know and so never writes.
+            pub(crate) fn to_json(&self) -> Option<serde_json::Result<String>> {
+                match self {
+                    $(What::$kind(payload) => Some(serde_json::to_string(payload)),)*
+                    What::Unknown { .. } => None,
+                }
+            }
+
+            /// Reads the payload of `kind` out of a whole line; fields of the envelope are passed over.
+            pub(crate) fn from_json(kind: &str, line: &str) -> serde_json::Result<What> {
+                #[derive(Deserialize)]
+                struct Mark {
+                    #[serde(default)]
+                    ignorable: bool,
+                }
+                match kind {
+                    $(stringify!($kind) => serde_json::from_str(line).map(What::$kind),)*
+                    other => serde_json::from_str(line)
+                        .map(|Mark { ignorable }| What::Unknown { kind: other.to_owned(), ignorable }),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The run began.
+    Started(Box<Started>),
+    /// Something from outside came in: a message, an interrupt, a new session.
+    Delivered(Delivered),
+    /// The model was asked to think.
+    Asked(Asked),
+    /// The model answered, or there is no usable answer.
+    Replied(Replied),
+    /// A call is about to be served.
+    Called(Called),
+    /// What came of a call.
+    Observed(Observed),
+    /// The checks judged a claim.
+    Verified(Verified),
+    /// A person raised the limits.
+    Granted(Granted),
+    /// The end of the record was damaged, and the run goes on from the last good line.
+    Recovered(Recovered),
+    /// A turn of the user ended.
+    Finished(Finished),
+}
+
+/// Something from outside, drained from the inbox or told by the engine itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// The inbox file's name, so that nothing is delivered twice; empty where the engine itself tells.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What came.
+    #[serde(flatten)]
+    pub what: Delivery,
+}
+
+/// What can come from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "delivery", rename_all = "snake_case")]
+pub enum Delivery {
+    /// A person says something.
+    Message {
+        /// What is said.
+        parts: Vec<Part>,
+    },
+    /// A person or a signal ends the turn.
+    Interrupt,
+    /// A later session owns the run: processes are gone, directory and exported variables are restored.
+    Session {
+        /// The harness's words for the agent.
+        text: String,
+        /// The model that this session asks, where it is another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Box<ModelSpec>>,
+    },
+}
+
+/// A request to think. Its answer is the next `Replied` of the same agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The model's id.
+    pub model: String,
+    /// The most tokens that the reply may have; a parameter of the request.
+    pub max_output: u64,
+    /// The digest of the request's body, byte for byte.
+    pub prompt: Digest,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// The last event that the prompt contains.
+    pub upto: Seq,
+    /// How often the history was folded before.
+    #[serde(default)]
+    pub epoch: u32,
+    /// The version of the rules by which the prompt was built.
+    pub rules: u32,
+    /// Tokens that were reserved: the estimate of the input, and the whole output.
+    pub reserved_tokens: u64,
+    /// Money that was reserved; `None` where the model is unpriced.
+    pub reserved_nano_usd: Option<NanoUsd>,
+}
+
+/// What the checks said about a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What each check said.
+    pub checks: Vec<CheckResult>,
+    /// Milliseconds that it took.
+    pub took_ms: Millis,
+}
+
+/// What a judge says of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The work holds.
+    Pass,
+    /// It does not.
+    Fail,
+    /// The judge itself was in trouble: neither success nor failure.
+    Unjudged {
+        /// What trouble.
+        reason: String,
+    },
+}
+
+/// New limits; each one that is there replaces the old one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// The limits that now hold.
+    pub limits: Limits,
+}
+
+/// Bad bytes at the end of the record, kept aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// The bytes.
+    pub blob: Digest,
+    /// How many there were.
+    pub bytes: u64,
+    /// What was wrong with them.
+    pub reason: String,
+}
+
+/// The fields that every line has before those of its kind, for writing.
+#[derive(Serialize)]
+pub(crate) struct EnvelopeOut<'a> {
+    pub v: u32,
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub ms: Millis,
+    pub agent: &'a AgentPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Seq>,
+    pub kind: &'a str,
+}
+
+/// The same, for reading; `sum` is the last field of the line.
+#[derive(Deserialize)]
+pub(crate) struct EnvelopeIn {
+    pub v: u32,
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub ms: Millis,
+    pub agent: AgentPath,
+    #[serde(default)]
+    pub cause: Option<Seq>,
+    pub kind: String,
+    pub sum: Digest,
+}

@@ -1,0 +1,91 @@
+//! What others leave for the owner of a run: files that appear whole, and are taken in once.
+
+use crate::Delivery;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What an inbox file holds.
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    v: u32,
+    #[serde(flatten)]
+    what: Delivery,
+}
+
+/// Leaves `what` for the owner of the run in the folder `run`, under a name that sorts by `stamp` (such as the time) and
+/// differs from every name there. Returns the name.
+///
+/// # Errors
+/// Where the disk refuses; nothing half written is ever seen.
+pub fn leave(run: &Path, stamp: &str, what: &Delivery) -> io::Result<String> {
+    let folder = run.join("inbox");
+    let letter = serde_json::to_vec(&LetterOut { v: crate::VERSION, what })?;
+    for attempt in 0u32.. {
+        let name = format!("{stamp}-{}-{attempt}", std::process::id());
+        let draft = folder.join(format!(".{name}"));
+        let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            opened => opened?,
+        };
+        file.write_all(&letter)?;
+        file.sync_data()?;
+        // A hard link, unlike a rename, refuses a name that is taken.
+        let linked = fs::hard_link(&draft, folder.join(&name));
+        fs::remove_file(&draft)?;
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            linked => return linked.map(|()| name),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[derive(Serialize)]
+struct LetterOut<'a> {
+    v: u32,
+    #[serde(flatten)]
+    what: &'a Delivery,
+}
+
+/// One file of the inbox.
+#[derive(Debug)]
+pub struct Letters {
+    /// What can be delivered, in order of name.
+    pub fresh: Vec<(String, Delivery)>,
+    /// Files that are no deliveries, with the reason; they are left where they are.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+/// What waits in the inbox of the run in the folder `run` and is not among the names in `delivered`. Files of delivered
+/// names are removed: their event is written, so they are no longer needed.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn waiting(run: &Path, delivered: &BTreeSet<String>) -> io::Result<Letters> {
+    let mut letters = Letters { fresh: Vec::new(), unreadable: Vec::new() };
+    for entry in fs::read_dir(run.join("inbox"))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        if delivered.contains(&name) {
+            fs::remove_file(entry.path())?;
+            continue;
+        }
+        match fs::read(entry.path())
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| serde_json::from_slice::<Letter>(&bytes).map_err(|error| error.to_string()))
+        {
+            Ok(letter) if letter.v <= crate::VERSION => letters.fresh.push((name, letter.what)),
+            Ok(letter) => letters.unreadable.push((entry.path(), format!("it has version {}", letter.v))),
+            Err(reason) => letters.unreadable.push((entry.path(), reason)),
+        }
+    }
+    letters.fresh.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(letters)
+}

@@ -1,0 +1,36 @@
+//! The words every crate shares, and the append-only record they form.
+//!
+//! A run is a folder: `trace.jsonl` (one event a line, chained and sealed), `blobs/<digest>`, `lock`, `inbox/`.
+//! One process owns a run and appends to it ([`Record`]); anyone may read it without a lock ([`Reading`]) and
+//! leave something for the owner in its inbox ([`inbox`]). Nothing here knows models, tools or prompts.
+
+mod blobs;
+mod budget;
+mod call;
+mod clock;
+mod content;
+mod event;
+mod grant;
+mod ids;
+pub mod inbox;
+mod line;
+mod outcome;
+mod read;
+mod record;
+mod reply;
+mod started;
+
+pub use blobs::Blobs;
+pub use budget::{Cost, Limits, NanoUsd, Price, Usage};
+pub use call::{Called, Child, FileSeen, Observed, Sight, Status, ToolCall};
+pub use clock::{Clock, Ids, Millis, Pause, Timestamp};
+pub use content::{Part, text_of};
+pub use event::{Asked, Delivered, Delivery, Event, Granted, Recovered, Verdict, Verified, What};
+pub use grant::Grant;
+pub use ids::{AgentPath, CallId, Digest, RunId, Seq};
+pub use line::{Damage, VERSION};
+pub use outcome::{Exhausted, Finished, Outcome, Unavailable};
+pub use read::{Condition, Reading};
+pub use record::{Observer, Owner, Record, RecordError, blobs, owner, sweep_drafts};
+pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
+pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec};

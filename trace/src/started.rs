@@ -1,0 +1,161 @@
+//! What a run starts from: everything that its prompts are made of, captured once.
+
+use crate::{Digest, Grant, Limits, Part, Price, RunId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is asked, and where the work lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The request.
+    pub parts: Vec<Part>,
+    /// The folder to work in; absolute.
+    pub workspace: PathBuf,
+    /// What must hold at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+}
+
+/// A command that must succeed before a claim is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The command, for `bash`.
+    pub command: String,
+    /// Milliseconds that it may take.
+    pub timeout_ms: u64,
+}
+
+/// What one check said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The command.
+    pub command: String,
+    /// Whether it passed: exit code 0 within its time.
+    pub passed: bool,
+    /// Its exit code, if it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Whether its time was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// What it printed, capped as an observation is.
+    pub output: String,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it: harness text.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: serde_json::Value,
+    /// Whether it leaves the world as it was, so that neighbours may be served side by side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+}
+
+/// The harness of a run: its name, its digest, and each of its files as a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HarnessRef {
+    /// Its name.
+    pub name: String,
+    /// The digest of the tree: of the lines `path NUL digest LF` in order of path.
+    pub digest: Digest,
+    /// Its files: path within the harness, and content.
+    pub files: BTreeMap<String, Digest>,
+}
+
+/// Instructions that were found in the workspace or the person's configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectFile {
+    /// Where it was found.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Facts about the surroundings, captured once so that no prompt contains a clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The day at the start, as `2026-11-29`.
+    pub date: String,
+    /// The operating system, such as `linux x86_64`.
+    pub os: String,
+    /// The commit and branch of the workspace's repository, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
+    /// The kind of walls: `native`, `reduced` or `host`.
+    pub backend: String,
+}
+
+/// The model that a run asks, with all that its requests depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// `provider/name`, as the person wrote it.
+    pub id: String,
+    /// The name that requests carry.
+    pub name: String,
+    /// The wire that it speaks, such as `openai-chat`.
+    pub wire: String,
+    /// The row of provider data that requests follow (which fields a server wants), such as `openai` or `ollama`.
+    pub provider: String,
+    /// The address, without key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The most tokens that a reply may have.
+    pub max_output: u64,
+    /// The window in tokens, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    /// The prices, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// The digest of the table that prices and windows were read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Digest>,
+}
+
+/// The program that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The digest of its binary, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Digest>,
+}
+
+/// The first event of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run.
+    pub run: RunId,
+    /// The task.
+    pub task: Task,
+    /// The harness.
+    pub harness: HarnessRef,
+    /// The tools that the agent sees, as it sees them.
+    pub tools: Vec<ToolSpec>,
+    /// Project instructions, as read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project: Vec<ProjectFile>,
+    /// The surroundings.
+    pub facts: Facts,
+    /// The model.
+    pub model: ModelSpec,
+    /// The budget.
+    pub limits: Limits,
+    /// How many claims the checks judge before the run fails.
+    pub max_claims: u32,
+    /// The rights beyond the workspace.
+    #[serde(default)]
+    pub grant: Grant,
+    /// The program.
+    pub program: Program,
+    /// Free labels (case, candidate, split, seed, rollout).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}

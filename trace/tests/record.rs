@@ -1,0 +1,168 @@
+//! The record on a real disk: torn ends, two owners, letters that are taken in once, appends that a full disk refuses.
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use trace::{
+    AgentPath, Clock, Condition, Damage, Delivered, Delivery, Event, Millis, Part, Reading, Record, RecordError, Timestamp, What,
+    inbox,
+};
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_millis(1_795_974_007_123)
+    }
+    fn elapsed(&self) -> Millis {
+        7
+    }
+    fn pause(&self, _: Duration) -> trace::Pause {
+        Box::pin(std::future::ready(()))
+    }
+    fn limit(&self, _: Duration) -> trace::Pause {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn message(text: &str) -> Delivery {
+    Delivery::Message { parts: vec![Part::text(text)] }
+}
+
+fn said(text: &str) -> What {
+    What::Delivered(Delivered { name: String::new(), what: message(text) })
+}
+
+fn create(run: &Path) -> Record {
+    Record::create(run, Arc::new(Still), Box::new(|_, _| ())).unwrap()
+}
+
+fn open(run: &Path) -> Result<(Record, Vec<Event>), RecordError> {
+    Record::open(run, Arc::new(Still), Box::new(|_, _| ()))
+}
+
+fn write(run: &Path, texts: &[&str]) {
+    let mut record = create(run);
+    for text in texts {
+        record.append(&AgentPath::root(), None, said(text)).unwrap();
+    }
+    record.sync().unwrap();
+}
+
+#[test]
+fn an_end_torn_at_any_byte_is_put_aside_and_the_run_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = home.path().join("whole");
+    write(&whole, &["one", "two", "three: größer"]);
+    let bytes = fs::read(whole.join("trace.jsonl")).unwrap();
+    let last = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    for end in last + 1..bytes.len() {
+        let run = home.path().join(format!("torn-{end}"));
+        write(&run, &[]);
+        fs::write(run.join("trace.jsonl"), &bytes[..end]).unwrap();
+        let (_, reading) = Reading::all(&run).unwrap();
+        assert_eq!(reading.condition(), &Condition::Torn { bytes: (end - last) as u64, damage: Damage::Torn });
+        let (mut record, events) = open(&run).unwrap();
+        assert_eq!(events.len(), 3, "two whole events and the word of the recovery");
+        let What::Recovered(recovered) = &events[2].what else { panic!("{:?}", events[2]) };
+        assert_eq!(record.blobs().get(&recovered.blob).unwrap(), &bytes[last..end]);
+        record.append(&AgentPath::root(), None, said("four")).unwrap();
+        let (events, reading) = Reading::all(&run).unwrap();
+        assert_eq!((events.len(), reading.condition()), (4, &Condition::Intact));
+    }
+}
+
+#[test]
+fn damage_in_the_middle_is_named_and_the_run_is_not_continued() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    write(&run, &["one", "two", "three"]);
+    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
+    fs::write(run.join("trace.jsonl"), text.replace("two", "tow")).unwrap();
+    let (events, reading) = Reading::all(&run).unwrap();
+    assert_eq!((events.len(), reading.condition()), (1, &Condition::Damaged { line: 2, damage: Damage::Seal }));
+    assert!(matches!(open(&run), Err(RecordError::Damaged { line: 2, .. })));
+    assert_eq!(fs::read_to_string(run.join("trace.jsonl")).unwrap(), text.replace("two", "tow"), "nothing was written");
+}
+
+#[test]
+fn a_second_owner_is_refused_with_the_pid_of_the_first() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let record = create(&run);
+    assert_eq!(trace::owner(&run).unwrap().unwrap().pid, std::process::id());
+    let Err(RecordError::Owned { owner, .. }) = open(&run) else { panic!("two owners") };
+    assert_eq!(owner.pid, std::process::id());
+    drop(record);
+    assert_eq!(trace::owner(&run).unwrap(), None);
+    open(&run).unwrap();
+}
+
+#[test]
+fn a_reader_follows_the_end_without_the_lock() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let mut record = create(&run);
+    let mut reading = Reading::open(&run).unwrap();
+    assert!(reading.more(|_, _| ()).unwrap().is_empty());
+    let event = record.append(&AgentPath::root(), None, said("one")).unwrap();
+    let mut lines = Vec::new();
+    assert_eq!(reading.more(|_, line| lines.push(line.to_owned())).unwrap(), [event]);
+    assert_eq!(format!("{}\n", lines[0]), fs::read_to_string(run.join("trace.jsonl")).unwrap());
+    assert_eq!(reading.digest(), record.digest());
+}
+
+#[test]
+fn letters_are_taken_in_once_and_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let _record = create(&run);
+    let first = inbox::leave(&run, "a", &message("one")).unwrap();
+    let second = inbox::leave(&run, "a", &message("two")).unwrap();
+    fs::write(run.join("inbox/b"), "no letter").unwrap();
+    let letters = inbox::waiting(&run, &BTreeSet::new()).unwrap();
+    assert_eq!(letters.fresh, [(first.clone(), message("one")), (second.clone(), message("two"))]);
+    assert_eq!(letters.unreadable.len(), 1);
+    let letters = inbox::waiting(&run, &BTreeSet::from([first.clone()])).unwrap();
+    assert_eq!(letters.fresh, [(second, message("two"))]);
+    assert!(!run.join("inbox").join(first).exists(), "a delivered letter is removed");
+}
+
+#[test]
+fn what_is_kept_by_digest_is_proven_when_it_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let record = create(&run);
+    let digest = record.blobs().put(b"content").unwrap();
+    assert_eq!(record.blobs().put(b"content").unwrap(), digest);
+    assert_eq!(record.blobs().get(&digest).unwrap(), b"content");
+    fs::write(record.blobs().path(&digest), b"another").unwrap();
+    assert!(record.blobs().get(&digest).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Invariant 3: whatever is appended in however many sessions is read back whole, gapless and chained.
+    #[test]
+    fn sessions_append_to_one_chain(sessions in prop::collection::vec(prop::collection::vec(".{0,40}", 0..4), 1..4)) {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        drop(create(&run));
+        for texts in &sessions {
+            let (mut record, _) = open(&run).unwrap();
+            for text in texts {
+                record.append(&AgentPath::root(), None, said(text)).unwrap();
+            }
+        }
+        let (events, reading) = Reading::all(&run).unwrap();
+        prop_assert_eq!(reading.condition(), &Condition::Intact);
+        let read: Vec<&What> = events.iter().map(|event| &event.what).collect();
+        let written: Vec<What> = sessions.iter().flatten().map(|text| said(text)).collect();
+        prop_assert_eq!(read, written.iter().collect::<Vec<_>>());
+        prop_assert!(events.iter().enumerate().all(|(at, event)| event.seq.0 == at as u64));
+    }
+}
