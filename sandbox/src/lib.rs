@@ -1,1 +1,3 @@
 //! Runs a command with only the rights it was granted.
+
+pub mod capture;
