@@ -1,1 +1,31 @@
 //! Prompt to reply, whatever the provider.
+//!
+//! A [`Prompt`] is rendered to the bytes of a request ([`render`]: pure, and each prompt of a run extends the one before),
+//! a [`Model`] is asked with these bytes, and what comes back is a `trace::Replied`, also when it is no usable answer.
+//! [`catalog::find`] turns `provider/name` into a `trace::ModelSpec`, [`connect`] a spec into a model that speaks HTTP.
+//! [`ScriptedModel`] and [`Recorded`] answer without a server; a [`Recorder`] writes down what any other model answers.
+//!
+//! What a wire looks like is known to its own module only (`openai_chat`). Nothing here reads the environment: keys and
+//! addresses are values, and proxies that the environment names are not used.
+
+mod ask;
+pub mod catalog;
+mod http;
+mod openai_chat;
+mod prompt;
+mod provider;
+pub mod recorded;
+mod recorder;
+mod retry;
+mod scripted;
+mod sse;
+mod trouble;
+
+pub use ask::{Ask, Heard, Model, Purse};
+pub use http::{Access, connect};
+pub use prompt::{Message, Prompt, SentCall, estimate_tokens, render};
+pub use provider::{KeyUse, Provider};
+pub use recorded::Recorded;
+pub use recorder::Recorder;
+pub use retry::RetryBudget;
+pub use scripted::{ScriptedModel, Step};

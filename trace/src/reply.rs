@@ -2,10 +2,9 @@
 
 use crate::{Cost, Digest, Millis, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 /// One part of a reply, in the order in which the model made it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Said {
     /// Words for the person.
@@ -23,7 +22,7 @@ pub enum Said {
         /// The wire that made it and may send it back.
         wire: String,
         /// The thing itself.
-        json: Box<RawValue>,
+        json: serde_json::Value,
     },
     /// A whole call of a tool.
     Call {
@@ -41,19 +40,6 @@ pub enum Said {
         /// The arguments, as far as they came.
         raw: String,
     },
-}
-
-impl PartialEq for Said {
-    fn eq(&self, other: &Said) -> bool {
-        match (self, other) {
-            (Said::Text { text: a }, Said::Text { text: b }) => a == b,
-            (Said::Reasoning { text: a }, Said::Reasoning { text: b }) => a == b,
-            (Said::Opaque { wire: a, json: x }, Said::Opaque { wire: b, json: y }) => a == b && x.get() == y.get(),
-            (Said::Call { id: a, name: b, arguments: c }, Said::Call { id: x, name: y, arguments: z }) => (a, b, c) == (x, y, z),
-            (Said::Cut { name: a, raw: b }, Said::Cut { name: x, raw: y }) => (a, b) == (x, y),
-            _ => false,
-        }
-    }
 }
 
 /// Why the model stopped.

@@ -1,0 +1,77 @@
+//! What it means to ask a model: the body, what may be spent on it, and who hears the words as they come.
+
+use futures_util::future::BoxFuture;
+use trace::{Clock, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
+
+/// Something that answers prompts.
+pub trait Model: Send + Sync {
+    /// What is asked here, and what its requests depend on.
+    fn spec(&self) -> &ModelSpec;
+
+    /// Sends one request, again where that can help, and returns what came of it. There is no `Err`: a request without
+    /// a usable answer is a `Replied` without parts whose `stop` is `Stop::Error`. Dropping the future ends the request.
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied>;
+}
+
+/// One request to think.
+pub struct Ask<'a> {
+    /// The bytes to send, as [`render`](crate::render) made them.
+    pub body: &'a str,
+    /// What may be spent on it.
+    pub purse: Purse,
+    /// Told of words and waits as they come. For a live view only: what counts is the reply.
+    pub heard: &'a (dyn Fn(Heard<'_>) + Send + Sync),
+    /// Where time comes from.
+    pub clock: &'a dyn Clock,
+}
+
+/// What is left of a budget before a request, and what each attempt of it may cost at most. `None` is no limit.
+///
+/// Each attempt reserves anew: it is made only if what the attempts before it used and one more reserve still fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purse {
+    /// Tokens that are left.
+    pub tokens: Option<u64>,
+    /// Money that is left.
+    pub nano_usd: Option<NanoUsd>,
+    /// Tokens that an attempt may use: the estimate of its input and the most output.
+    pub reserve_tokens: u64,
+    /// Money that an attempt may cost; `None` where no price is known.
+    pub reserve_nano_usd: Option<NanoUsd>,
+    /// Active milliseconds that are left.
+    pub time_ms: Option<u64>,
+}
+
+impl Purse {
+    /// Why another attempt does not fit after `used` tokens and `spent` money; `None` if it fits.
+    pub(crate) fn refuses(&self, used: &Usage, spent: NanoUsd) -> Option<String> {
+        let (used, reserve) = (used.total(), self.reserve_tokens);
+        if let Some(left) = self.tokens.filter(|left| used.saturating_add(reserve) > *left) {
+            return Some(format!("{left} tokens were left; {used} are used by earlier attempts, {reserve} more may be needed"));
+        }
+        let reserve = self.reserve_nano_usd.unwrap_or_default();
+        let left = self.nano_usd.filter(|left| spent.saturating_add(reserve) > *left)?;
+        Some(format!("{left} were left; {spent} are used by earlier attempts, {reserve} more may be needed"))
+    }
+}
+
+/// What can be heard while a model answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// Words for the person.
+    Text(&'a str),
+    /// Words that the model thinks.
+    Reasoning(&'a str),
+    /// The model begins a call.
+    Call {
+        /// The tool's name.
+        name: &'a str,
+    },
+    /// The words heard so far are void (the attempt failed), and the next attempt is made later.
+    Waiting {
+        /// When it is made.
+        until: Timestamp,
+        /// What was wrong.
+        reason: &'a str,
+    },
+}

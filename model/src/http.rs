@@ -1,0 +1,195 @@
+//! The model that speaks HTTP: one request, and further ones where that can help.
+
+mod attempt;
+mod client;
+
+use crate::openai_chat::Answer;
+use crate::retry::{After, Retries, millis};
+use crate::trouble::{Kind, Trouble};
+use crate::{Ask, Heard, Model, RetryBudget, provider};
+use attempt::Attempted;
+use client::Lazy;
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use trace::{Attempt, Cost, Digest, Fault, FaultClass, ModelSpec, NanoUsd, Replied, Stop, Timing, Usage};
+
+/// What a model needs besides its spec.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The key, sent to the host of the spec's address and nowhere else.
+    pub key: Option<String>,
+    /// How much trouble a request puts up with.
+    pub retry: RetryBudget,
+}
+
+impl fmt::Debug for Access {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key.as_ref().map(|_| "<key>");
+        f.debug_struct("Access").field("key", &key).field("retry", &self.retry).finish()
+    }
+}
+
+/// The model that `spec` names, asked over HTTP. Nothing is set up before the first request: a plain `http` address never
+/// loads certificates, an `https` one does at its first request. Redirects are not followed and the environment's proxies
+/// are not used; certificates are the system's (`SSL_CERT_FILE` and `SSL_CERT_DIR` count, as everywhere).
+pub fn connect(spec: ModelSpec, access: Access) -> Box<dyn Model> {
+    Box::new(Http { spec, access, client: Lazy::default(), met: AtomicBool::new(false) })
+}
+
+struct Http {
+    spec: ModelSpec,
+    access: Access,
+    client: Lazy,
+    /// Whether the server has ever answered.
+    met: AtomicBool,
+}
+
+impl Model for Http {
+    fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied> {
+        Box::pin(self.answer(ask))
+    }
+}
+
+impl Http {
+    async fn answer(&self, ask: Ask<'_>) -> Replied {
+        let begun = ask.clock.elapsed();
+        let deadline = ask.purse.time_ms.map(|left| begun.saturating_add(left));
+        let seed = Digest::of(ask.body.as_bytes());
+        let mut retries = Retries::new(self.access.retry);
+        let mut sum = Sum::default();
+        let mut wait = Duration::ZERO;
+        loop {
+            if let Some(words) = ask.purse.refuses(&sum.usage, sum.spent(&self.spec)) {
+                return self.fault(sum, FaultClass::Budget, None, words, ask.clock.elapsed() - begun);
+            }
+            let attempted = self.attempt(&ask, deadline).await;
+            sum.add(&attempted, wait);
+            let trouble = match &attempted.result {
+                Ok(_) => return self.reply(sum, attempted, ask.clock.elapsed() - begun),
+                Err(trouble) => trouble.clone(),
+            };
+            let (now, elapsed) = (ask.clock.now(), ask.clock.elapsed());
+            let class = match retries.after(&trouble, now, elapsed, self.met.load(Ordering::Relaxed), &seed) {
+                After::Wait(length) if deadline.is_none_or(|end| elapsed.saturating_add(millis(length)) < end) => {
+                    let until = now.plus(millis(length));
+                    (ask.heard)(Heard::Waiting { until, reason: &trouble.message });
+                    ask.clock.pause(length).await;
+                    wait = length;
+                    continue;
+                }
+                After::Wait(_) => FaultClass::Budget,
+                After::Stop(class) => class,
+            };
+            let message = self.explain(class, &attempted, &trouble);
+            return self.fault(sum, class, Some(attempted), message, ask.clock.elapsed() - begun);
+        }
+    }
+
+    fn reply(&self, sum: Sum, attempted: Attempted, total_ms: u64) -> Replied {
+        let cost = sum.cost(&self.spec);
+        let Attempted { result, request_id, first_token_ms, .. } = attempted;
+        let Answer { parts, stop, served, id, .. } = result.expect("only a usable answer is made a reply of");
+        Replied {
+            parts,
+            stop,
+            usage: sum.usage,
+            estimated: sum.estimated,
+            cost,
+            served,
+            request_id: request_id.or(id),
+            timing: Timing { first_token_ms, total_ms },
+            attempts: sum.attempts,
+            raw: None,
+        }
+    }
+
+    fn fault(&self, sum: Sum, class: FaultClass, last: Option<Attempted>, message: String, total_ms: u64) -> Replied {
+        let (status, request_id) = last.map_or((None, None), |last| (last.status, last.request_id));
+        Replied {
+            parts: Vec::new(),
+            stop: Stop::Error(Fault { class, status, request_id: request_id.clone(), message }),
+            usage: sum.usage,
+            estimated: sum.estimated,
+            cost: sum.cost(&self.spec),
+            served: None,
+            request_id,
+            timing: Timing { first_token_ms: None, total_ms },
+            attempts: sum.attempts,
+            raw: None,
+        }
+    }
+
+    /// What was attempted, what came of it, and what to do next.
+    fn explain(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
+        let Trouble { kind, message, .. } = trouble;
+        let row = provider::row(&self.spec.provider);
+        let advice = match (class, attempted.status) {
+            (FaultClass::Rejected, Some(401 | 403)) if self.access.key.is_none() => {
+                format!("No key was sent: set {}.", row.key_var)
+            }
+            (FaultClass::Rejected, Some(401 | 403)) => format!("Check the key in {} and what it may use.", row.key_var),
+            (FaultClass::Rejected, Some(404)) => {
+                format!(
+                    "Check the model's name, `{}`, and the base URL (for this kind of server it usually ends in /v1).",
+                    self.spec.name
+                )
+            }
+            (FaultClass::Rejected, Some(402 | 429)) => "The account has no credit left: add some, or use another key.".to_owned(),
+            (FaultClass::Rejected, _) => "The same request would fail again.".to_owned(),
+            (FaultClass::ContextFull, _) => {
+                "The conversation, or the output asked for (--max-output), does not fit the model's window.".to_owned()
+            }
+            (FaultClass::Unavailable, _) if *kind == Kind::Unreachable => {
+                "Is the server running there? Check the base URL.".to_owned()
+            }
+            (FaultClass::Unavailable, _) => "Asking again did not help; resume the run later.".to_owned(),
+            (FaultClass::Paused { until }, _) => format!("The provider asks to wait until {until}: resume the run then."),
+            (FaultClass::Budget, _) => "The run's active time does not last for another attempt.".to_owned(),
+            (FaultClass::Refused | FaultClass::Interrupted, _) => "The provider declines this content.".to_owned(),
+        };
+        let status = attempted.status.filter(|status| *status != 200).map(|status| format!("{status}: ")).unwrap_or_default();
+        format!("asked `{}` at {}: {status}{}. {advice}", self.spec.name, self.url(), message.trim_end_matches('.'))
+    }
+
+    /// The address of requests; never holds a key.
+    fn url(&self) -> String {
+        let base = self.spec.base_url.as_deref().unwrap_or_default();
+        format!("{}{}", base.trim_end_matches('/'), crate::openai_chat::PATH)
+    }
+}
+
+/// What the attempts of one request come to.
+#[derive(Default)]
+struct Sum {
+    usage: Usage,
+    estimated: bool,
+    attempts: Vec<Attempt>,
+}
+
+impl Sum {
+    fn add(&mut self, attempted: &Attempted, wait: Duration) {
+        self.usage += attempted.usage;
+        self.estimated |= attempted.estimated;
+        self.attempts.push(Attempt {
+            status: attempted.status,
+            wait_ms: millis(wait),
+            usage: attempted.usage,
+            error: attempted.result.as_ref().err().map(|trouble| trouble.message.clone()),
+        });
+    }
+
+    fn cost(&self, spec: &ModelSpec) -> Cost {
+        spec.price.map_or(Cost::Unpriced, |price| Cost::NanoUsd(price.of(&self.usage)))
+    }
+
+    fn spent(&self, spec: &ModelSpec) -> NanoUsd {
+        self.cost(spec).amount().unwrap_or_default()
+    }
+}

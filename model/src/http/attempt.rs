@@ -1,0 +1,213 @@
+//! One attempt: a request sent, its answer read to the end.
+
+use super::Http;
+use crate::openai_chat::{Answer, Phase, Reading, refusal};
+use crate::retry::told_in_headers;
+use crate::trouble::{Kind, Trouble};
+use crate::{Ask, Heard, estimate_tokens};
+use futures_util::future::{Either, select};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use std::error::Error;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use trace::{Clock, Millis, Usage};
+
+/// How long the head of an answer may take.
+const FIRST_BYTE: Duration = Duration::from_secs(10 * 60);
+/// How long the next piece of a stream may take.
+const NEXT_PIECE: Duration = Duration::from_secs(2 * 60);
+/// How long the usage may take after the model has stopped.
+const USAGE: Duration = Duration::from_secs(10);
+/// How long the body may take to end after its last event, so that the connection can be used again.
+const END: Duration = Duration::from_secs(1);
+/// The most bytes of an error's body that are read.
+const ERROR_BODY: usize = 64 << 10;
+
+/// What came of an attempt.
+pub(super) struct Attempted {
+    pub status: Option<u16>,
+    pub request_id: Option<String>,
+    pub first_token_ms: Option<Millis>,
+    pub usage: Usage,
+    pub estimated: bool,
+    pub result: Result<Answer, Trouble>,
+}
+
+impl Attempted {
+    /// One that was refused before its first byte, and so cost nothing.
+    fn refused(status: Option<u16>, request_id: Option<String>, trouble: Trouble) -> Attempted {
+        Attempted { status, request_id, first_token_ms: None, usage: Usage::default(), estimated: false, result: Err(trouble) }
+    }
+}
+
+impl Http {
+    /// Makes one attempt. `deadline` is the end of the run's active time, in the clock's elapsed milliseconds.
+    pub(super) async fn attempt(&self, ask: &Ask<'_>, deadline: Option<Millis>) -> Attempted {
+        let patience = Patience { clock: ask.clock, deadline };
+        let request = match self.request(ask.body) {
+            Ok(request) => request,
+            Err(words) => return Attempted::refused(None, None, Trouble::new(Kind::Rejected, words)),
+        };
+        let begun = ask.clock.elapsed();
+        let mut response = match patience.within(FIRST_BYTE, request.send(), "the answer did not begin within 10 minutes").await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let trouble = unsent(&error);
+                return match trouble.kind {
+                    Kind::Passing => {
+                        Attempted { usage: input(ask.body), estimated: true, ..Attempted::refused(None, None, trouble) }
+                    }
+                    _ => Attempted::refused(None, None, trouble),
+                };
+            }
+            Err(trouble) => {
+                return Attempted { usage: input(ask.body), estimated: true, ..Attempted::refused(None, None, trouble) };
+            }
+        };
+        self.met.store(true, Ordering::Relaxed);
+        let status = response.status().as_u16();
+        let request_id = header(response.headers(), "x-request-id").map(str::to_owned);
+        if status != 200 {
+            let trouble = refused(&mut response, status, &patience).await;
+            return Attempted::refused(Some(status), request_id, trouble);
+        }
+        let first = AtomicU64::new(u64::MAX);
+        let heard = |word: Heard<'_>| {
+            first.fetch_min(ask.clock.elapsed().saturating_sub(begun), Ordering::Relaxed);
+            (ask.heard)(word);
+        };
+        let mut reading = Reading::new();
+        let broken = read(&mut response, &mut reading, &patience, &heard).await.err();
+        let heard_tokens = (reading.heard_bytes() as u64).div_ceil(3);
+        let time_over = broken.as_ref().is_some_and(|trouble| trouble.kind == Kind::TimeOver);
+        // What broke is a better reason than the missing end, but a reply that has its end is whole all the same.
+        let result = match (reading.finish(&heard), broken) {
+            (Err(trouble), Some(broken)) if time_over || trouble.kind == Kind::Passing => Err(broken),
+            (result, _) => result,
+        };
+        let counted = result.as_ref().ok().and_then(|answer| answer.usage);
+        Attempted {
+            status: Some(status),
+            request_id,
+            first_token_ms: Some(first.into_inner()).filter(|ms| *ms != u64::MAX),
+            usage: counted.unwrap_or(Usage { output: heard_tokens, ..input(ask.body) }),
+            estimated: counted.is_none(),
+            result,
+        }
+    }
+
+    fn request(&self, body: &str) -> Result<reqwest::RequestBuilder, String> {
+        let url = reqwest::Url::parse(&self.url()).map_err(|error| format!("the base URL is not one: {error}"))?;
+        let client = self.client.get(&url)?;
+        let request = client.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
+        let request = match &self.access.key {
+            None => request,
+            Some(key) => {
+                let value = HeaderValue::from_str(&format!("Bearer {key}"));
+                let mut value = value.map_err(|_| "the key holds characters that no key has (a line end?)".to_owned())?;
+                value.set_sensitive(true);
+                request.header(AUTHORIZATION, value)
+            }
+        };
+        Ok(request.body(body.to_owned()))
+    }
+}
+
+/// How long things may take.
+struct Patience<'a> {
+    clock: &'a dyn Clock,
+    deadline: Option<Millis>,
+}
+
+impl Patience<'_> {
+    /// What `work` gives, unless `limit` or the run's time is over first; `late` says what the former means.
+    async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>, late: &str) -> Result<T, Trouble> {
+        let left = self.deadline.map(|end| Duration::from_millis(end.saturating_sub(self.clock.elapsed())));
+        let length = left.map_or(limit, |left| left.min(limit));
+        match select(pin!(work), self.clock.limit(length)).await {
+            Either::Left((value, _)) => Ok(value),
+            Either::Right(_) if left.is_some_and(|left| left < limit) => {
+                Err(Trouble::new(Kind::TimeOver, "the run's active time was over"))
+            }
+            Either::Right(_) => Err(Trouble::new(Kind::Passing, late)),
+        }
+    }
+}
+
+/// Reads the body of a reply to its end, or to what broke it.
+async fn read(
+    response: &mut reqwest::Response,
+    reading: &mut Reading,
+    patience: &Patience<'_>,
+    heard: &(dyn Fn(Heard<'_>) + Sync),
+) -> Result<(), Trouble> {
+    loop {
+        let (limit, late) = match reading.phase() {
+            Phase::Open => (NEXT_PIECE, "the stream stood still for 2 minutes"),
+            Phase::Stopped => (USAGE, "the usage did not come"),
+            Phase::Done => (END, "the body did not end"),
+        };
+        match patience.within(limit, response.chunk(), late).await? {
+            Ok(Some(bytes)) => reading.push(&bytes, heard),
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(Trouble::new(Kind::Passing, format!("the stream broke: {}", cause(&error)))),
+        }
+    }
+}
+
+/// What an answer with another status than 200 means.
+async fn refused(response: &mut reqwest::Response, status: u16, patience: &Patience<'_>) -> Trouble {
+    if let Some(place) = response.headers().get(LOCATION).filter(|_| (300..400).contains(&status)) {
+        let host =
+            place.to_str().ok().and_then(|place| response.url().join(place).ok()).map(|url| url.origin().ascii_serialization());
+        let host = host.unwrap_or_else(|| "another place".to_owned());
+        return Trouble::new(
+            Kind::Rejected,
+            format!("redirected to {host}, which is not followed: put the right address in the base URL"),
+        );
+    }
+    let told = told_in_headers(|name| header(response.headers(), name), patience.clock.now());
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY {
+        match patience.within(NEXT_PIECE, response.chunk(), "").await {
+            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+            _ => break,
+        }
+    }
+    refusal(status, told, &body)
+}
+
+/// What it means that a request could not be sent or got no answer.
+fn unsent(error: &reqwest::Error) -> Trouble {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        // The connector wraps the TLS error in an `io::Error`, whose source skips it.
+        let io = inner.downcast_ref::<std::io::Error>().and_then(|io| io.get_ref());
+        let tls = inner.downcast_ref::<rustls::Error>().or_else(|| io.and_then(|io| io.downcast_ref()));
+        if let Some(rustls::Error::InvalidCertificate(why)) = tls {
+            return Trouble::new(Kind::Rejected, format!("the server's certificate is not trusted here: {why:?}"));
+        }
+        source = inner.source();
+    }
+    let kind = if error.is_connect() { Kind::Unreachable } else { Kind::Passing };
+    Trouble::new(kind, cause(error))
+}
+
+/// The innermost reason, which is the one that says something; without the address, which may hold a key.
+fn cause(error: &reqwest::Error) -> String {
+    let mut last: &dyn Error = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The usage of a request of which nothing came back.
+fn input(body: &str) -> Usage {
+    Usage { input: estimate_tokens(body), ..Usage::default() }
+}

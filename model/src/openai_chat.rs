@@ -1,0 +1,39 @@
+//! The wire of OpenAI Chat Completions, as OpenAI and every compatible server speak it: what a request looks like
+//! (`write`), how a streamed or whole reply is read (`read`, `calls`), and what its errors mean (`faults`).
+//! Nothing outside knows a field of it.
+
+mod calls;
+mod faults;
+mod read;
+mod write;
+
+pub(crate) use faults::refusal;
+pub(crate) use read::{Answer, Phase, Reading};
+pub(crate) use write::render;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The wire's name in records.
+pub(crate) const WIRE: &str = "openai-chat";
+
+/// Where requests go, below the base URL.
+pub(crate) const PATH: &str = "/chat/completions";
+
+/// What this wire keeps in `Said::Opaque`, to send it back as it came.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The field in which reasoning came, where it was not `reasoning_content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reasoning_in: Option<String>,
+    /// OpenRouter's list of reasoning items, some of them signed or encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<Vec<Value>>,
+}
+
+/// The names of the tools that a request offers.
+pub(crate) fn tool_names(body: &str) -> Vec<String> {
+    let request: Value = serde_json::from_str(body).unwrap_or_default();
+    let names = request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
+    names.map(str::to_owned).collect()
+}

@@ -1,0 +1,102 @@
+//! What the errors of OpenAI and of compatible servers mean.
+
+use crate::retry;
+use crate::trouble::{Kind, Trouble};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Words by which servers say that a prompt is too long: OpenAI, vLLM, llama.cpp, Ollama, and what OpenRouter passes on.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "maximum model length",
+    "max_model_len",
+    "context window",
+    "available context size",
+    "exceeds the context length",
+    "exceeds maximum context",
+    "exceeded max context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "exceeds the maximum number of tokens",
+];
+/// Words by which providers decline content.
+const DECLINED: &[&str] = &["content_filter", "content_policy", "content management policy", "usage policy", "was flagged"];
+/// Words for an account without credit.
+const UNPAID: &[&str] = &["insufficient_quota", "insufficient_balance", "insufficient balance", "billing_hard_limit"];
+/// Codes of errors that the same request would meet again.
+const WRONG: &[&str] = &["invalid_request", "invalid_api_key", "authentication", "permission", "not_found"];
+
+/// What an HTTP status of 300 or more means. `told` is the wait that its headers ask for.
+pub(crate) fn refusal(status: u16, told: Option<Duration>, body: &[u8]) -> Trouble {
+    let text = String::from_utf8_lossy(body);
+    let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    let value = value.get(0).unwrap_or(&value);
+    let words = match value {
+        Value::Null => Words { message: plain(&text), ..Words::default() },
+        value => Words::of(value.get("error").filter(|error| !error.is_null()).unwrap_or(value)),
+    };
+    judge(Some(status), told, words)
+}
+
+/// What an error object inside a stream, or as the body of a status 200, means.
+pub(super) fn in_stream(error: &Value) -> Trouble {
+    let words = Words::of(error);
+    judge(words.status, None, words)
+}
+
+/// What an error says of itself.
+#[derive(Default)]
+struct Words {
+    status: Option<u16>,
+    code: String,
+    message: String,
+}
+
+impl Words {
+    fn of(error: &Value) -> Words {
+        let text = |field: &str| error[field].as_str().unwrap_or_default();
+        let message = [error.as_str().unwrap_or_default(), text("message"), text("detail"), text("error")];
+        let message = message.into_iter().find(|words| !words.is_empty()).map_or_else(|| plain(&error.to_string()), plain);
+        // OpenRouter wraps what the provider behind it said.
+        let behind = error["metadata"]["raw"].as_str().map(|raw| format!(" ({})", plain(raw))).unwrap_or_default();
+        let status = error["code"].as_u64().or(error["status"].as_u64()).and_then(|code| u16::try_from(code).ok());
+        Words { status, code: format!("{} {}", text("code"), text("type")), message: message + &behind }
+    }
+}
+
+fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
+    let all = format!("{} {}", words.code, words.message).to_lowercase();
+    let says = |list: &[&str]| list.iter().any(|word| all.contains(word));
+    let limited = all.contains("rate_limit") || all.contains("rate limit");
+    let kind = match status {
+        _ if says(UNPAID) => Kind::Rejected,
+        Some(401 | 402 | 404) => Kind::Rejected,
+        Some(429) => Kind::Passing,
+        Some(413) if limited => Kind::Rejected,
+        _ if says(TOO_LONG) => Kind::ContextFull,
+        Some(413) => Kind::ContextFull,
+        _ if says(DECLINED) => Kind::Refused,
+        Some(408 | 409 | 425 | 500..) => Kind::Passing,
+        Some(_) => Kind::Rejected,
+        None if !limited && WRONG.iter().any(|word| words.code.contains(word)) => Kind::Rejected,
+        None => Kind::Passing,
+    };
+    let told = told.or_else(|| retry::told_in_words(&words.message));
+    Trouble { kind, message: words.message, told }
+}
+
+/// A body as one short line.
+fn plain(text: &str) -> String {
+    if text.trim_start().starts_with('<') {
+        return "an HTML page".to_owned();
+    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(500) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.is_empty() => "no words".to_owned(),
+        None => line,
+    }
+}

@@ -1,0 +1,66 @@
+//! A prompt, and the bytes of its request.
+
+use crate::openai_chat;
+use trace::{CallId, ModelSpec, Part, Said, Status, ToolSpec};
+
+/// All that a model is to see. Prompts of a run only grow at the end of `messages`.
+#[derive(Clone, Copy, Debug)]
+pub struct Prompt<'a> {
+    /// The instructions; no message is sent for empty ones.
+    pub system: &'a str,
+    /// The tools, in the order in which they are shown.
+    pub tools: &'a [ToolSpec],
+    /// The conversation.
+    pub messages: &'a [Message],
+    /// The most tokens that the reply may have.
+    pub max_output: u64,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// The task, a person's message, or harness words at the tail.
+    User(Vec<Part>),
+    /// What the model said before.
+    Reply {
+        /// Its parts in order. Calls and cut calls among them are not sent from here.
+        parts: Vec<Said>,
+        /// Its whole calls in order, under our ids.
+        calls: Vec<SentCall>,
+    },
+    /// What came of a call: one for each, in call order.
+    Result {
+        /// The call.
+        id: CallId,
+        /// How it ended.
+        status: Status,
+        /// What the model is to see of it.
+        content: Vec<Part>,
+    },
+}
+
+/// A call as it is sent back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentCall {
+    /// Our id.
+    pub id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, sent as they stand here (so `{}` where the model's own were no JSON).
+    pub arguments: String,
+}
+
+/// The request body for `prompt`, byte for byte: the same for the same values, on every machine.
+///
+/// The messages stand last, and those of a prompt that extends another extend the other's: up to the closing `]}`, the
+/// earlier body is a prefix of the later one as long as `spec`, `system`, `tools` and `max_output` stay the same.
+pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
+    openai_chat::render(spec, prompt)
+}
+
+/// An estimate of the tokens of `text` on the safe side, for reserves and for servers that report no usage: a token for
+/// every three bytes, rounded up. English and code have four to five bytes a token, most other scripts about three;
+/// only long stretches of digits or random characters have fewer.
+pub fn estimate_tokens(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(3)
+}

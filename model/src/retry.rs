@@ -1,0 +1,134 @@
+//! When to ask again, and how long to wait before.
+
+use crate::trouble::{Kind, Trouble};
+use std::time::Duration;
+use trace::{Digest, FaultClass, Millis, Timestamp};
+
+/// How much trouble one request puts up with before it gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryBudget {
+    /// Time from the first failure; a longer wait that a provider asks for pauses the run instead.
+    pub wall: Duration,
+    /// The same while nothing has ever answered at the address: then it is more likely wrong than busy.
+    pub first_contact: Duration,
+    /// How many whole replies without words and calls are asked for again: they are paid for.
+    pub void_replies: u32,
+}
+
+impl Default for RetryBudget {
+    /// Fifteen minutes, ten seconds, two.
+    fn default() -> RetryBudget {
+        RetryBudget { wall: Duration::from_secs(15 * 60), first_contact: Duration::from_secs(10), void_replies: 2 }
+    }
+}
+
+/// The longest wait that we choose ourselves.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The failures of one request so far.
+pub(crate) struct Retries {
+    budget: RetryBudget,
+    failures: u32,
+    voids: u32,
+    since: Option<Millis>,
+}
+
+/// What to do after a failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Ask again after this time.
+    Wait(Duration),
+    /// Give up.
+    Stop(FaultClass),
+}
+
+impl Retries {
+    pub(crate) fn new(budget: RetryBudget) -> Retries {
+        Retries { budget, failures: 0, voids: 0, since: None }
+    }
+
+    /// Judges a failure at `now` (`elapsed` on the same clock). `met` says whether the server has ever answered, `seed`
+    /// makes waits differ between requests, and only between them.
+    pub(crate) fn after(&mut self, trouble: &Trouble, now: Timestamp, elapsed: Millis, met: bool, seed: &Digest) -> After {
+        let wall = match trouble.kind {
+            Kind::ContextFull => return After::Stop(FaultClass::ContextFull),
+            Kind::Refused => return After::Stop(FaultClass::Refused),
+            Kind::Rejected => return After::Stop(FaultClass::Rejected),
+            Kind::TimeOver => return After::Stop(FaultClass::Budget),
+            Kind::Void if self.voids >= self.budget.void_replies => return After::Stop(FaultClass::Unavailable),
+            Kind::Void => {
+                self.voids += 1;
+                self.budget.wall
+            }
+            Kind::Unreachable if !met => self.budget.first_contact,
+            Kind::Unreachable | Kind::Passing => self.budget.wall,
+        };
+        let since = *self.since.get_or_insert(elapsed);
+        let left = wall.saturating_sub(Duration::from_millis(elapsed.saturating_sub(since)));
+        let wait = trouble.told.unwrap_or_default().max(backoff(self.failures, seed));
+        self.failures += 1;
+        match trouble.told {
+            _ if wait <= left => After::Wait(wait),
+            Some(told) if told > left => After::Stop(FaultClass::Paused { until: now.plus(millis(told)) }),
+            _ => After::Stop(FaultClass::Unavailable),
+        }
+    }
+}
+
+/// Half a second, doubled with each failure up to a minute, and of that between three quarters and all.
+fn backoff(failures: u32, seed: &Digest) -> Duration {
+    let full = Duration::from_millis(500).saturating_mul(1 << failures.min(16)).min(LONGEST);
+    let digest = Digest::of_two(seed.to_string().as_bytes(), &failures.to_le_bytes()).to_string();
+    let spread = u32::from_str_radix(&digest[..4], 16).unwrap_or_default();
+    full - full / 4 * spread / 0x1_0000
+}
+
+/// Whole milliseconds, rounded up.
+pub(crate) fn millis(length: Duration) -> Millis {
+    u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// The wait that headers ask for: `Retry-After` in seconds or as an HTTP date (counted from the server's own `Date` if it
+/// sent one, else from `now`), or `retry-after-ms`.
+pub(crate) fn told_in_headers<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
+    let number = |text: &str| text.trim().parse().ok().and_then(|count| Duration::try_from_secs_f64(count).ok());
+    if let Some(wait) = header("retry-after-ms").and_then(number) {
+        return Some(wait / 1000);
+    }
+    let told = header("retry-after")?;
+    let date = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|moment| moment.timestamp().as_millisecond());
+    number(told).or_else(|| {
+        let from = header("date").and_then(date).unwrap_or_else(|| now.unix_millis());
+        Some(Duration::from_millis(u64::try_from(date(told)?.saturating_sub(from)).unwrap_or(0)))
+    })
+}
+
+/// The wait that a sentence asks for: `try again in 17.252s`, `7m12s`, `retry after 20 seconds`.
+pub(crate) fn told_in_words(sentence: &str) -> Option<Duration> {
+    let lower = sentence.to_lowercase();
+    let marks = ["try again in ", "retry in ", "retry after ", "try again after "];
+    marks.iter().find_map(|mark| length(&lower[lower.find(mark)? + mark.len()..]))
+}
+
+/// A length of time at the start of `text`: numbers with units.
+fn length(mut text: &str) -> Option<Duration> {
+    let mut sum = None;
+    loop {
+        text = text.trim_start();
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let Ok(count) = text[..digits].trim_end_matches('.').parse::<f64>() else { return sum };
+        let rest = text[digits..].trim_start();
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "ms" | "millisecond" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86400.0,
+            _ => return sum,
+        };
+        let more = Duration::try_from_secs_f64(count * unit).ok()?;
+        sum = Some(sum.unwrap_or(Duration::ZERO).saturating_add(more));
+        text = &rest[letters..];
+    }
+}
