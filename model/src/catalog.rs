@@ -3,7 +3,7 @@
 use crate::provider::{self, PROVIDERS, Provider};
 use serde::Deserialize;
 use std::sync::LazyLock;
-use trace::{Digest, ModelSpec, Price};
+use trace::{Digest, LongPrice, ModelSpec, Price};
 
 /// The most output that a model is asked for when nothing is known about it, in tokens.
 pub const UNKNOWN_MAX_OUTPUT: u64 = 8192;
@@ -67,6 +67,7 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
         max_output: overrides.max_output.or(known.and_then(|model| model.max_output)).unwrap_or(UNKNOWN_MAX_OUTPUT),
         context: overrides.context.or(known.and_then(|model| model.context)),
         price: overrides.price.or(known.and_then(Known::price)),
+        effort: known.and_then(|model| model.effort.clone()),
         table: known.map(|_| Digest::of(MODELS.as_bytes())),
     })
 }
@@ -94,7 +95,7 @@ pub fn price(text: &str) -> Result<Price, String> {
         || format!("`{text}` is not a price: dollars for a million tokens of input and output are expected, such as 1.25,10");
     let (input, output) = text.split_once(',').ok_or_else(wrong)?;
     let (input, output) = (nano(input.trim()).ok_or_else(wrong)?, nano(output.trim()).ok_or_else(wrong)?);
-    Ok(Price { input, cached: input, cache_write: input, output })
+    Ok(Price { input, cached: input, cache_write: input, output, long: None })
 }
 
 /// Nano-dollars a token from dollars a million tokens: the same number with three more decimals.
@@ -131,17 +132,34 @@ struct Table {
     model: Vec<Known>,
 }
 
-/// A row of the table; its source and date are for people. Prices are dollars for a million tokens.
+/// A row of the table; its source and date are for people.
 #[derive(Deserialize)]
 struct Known {
     provider: String,
     name: String,
     context: Option<u64>,
     max_output: Option<u64>,
-    input: Option<String>,
+    effort: Option<String>,
+    #[serde(flatten)]
+    price: Option<Dollars>,
+    long: Option<Long>,
+}
+
+/// Dollars for a million tokens; a missing price of the cache is that of input.
+#[derive(Deserialize)]
+struct Dollars {
+    input: String,
     cached: Option<String>,
     cache_write: Option<String>,
-    output: Option<String>,
+    output: String,
+}
+
+/// What all tokens of a request with a longer prompt cost.
+#[derive(Deserialize)]
+struct Long {
+    above: u64,
+    #[serde(flatten)]
+    price: Dollars,
 }
 
 impl Table {
@@ -153,16 +171,24 @@ impl Table {
 }
 
 impl Known {
-    /// The prices, if input and output have one. A missing cache price is that of input.
     fn price(&self) -> Option<Price> {
-        let nano = |text: &Option<String>| text.as_deref().and_then(nano);
+        let price = self.price.as_ref()?.price()?;
+        let long = match &self.long {
+            None => None,
+            Some(long) => {
+                let Price { input, cached, cache_write, output, .. } = long.price.price()?;
+                Some(LongPrice { above: long.above, input, cached, cache_write, output })
+            }
+        };
+        Some(Price { long, ..price })
+    }
+}
+
+impl Dollars {
+    fn price(&self) -> Option<Price> {
         let (input, output) = (nano(&self.input)?, nano(&self.output)?);
-        Some(Price {
-            input,
-            cached: nano(&self.cached).unwrap_or(input),
-            cache_write: nano(&self.cache_write).unwrap_or(input),
-            output,
-        })
+        let or_input = |text: &Option<String>| text.as_deref().map_or(Some(input), nano);
+        Some(Price { input, cached: or_input(&self.cached)?, cache_write: or_input(&self.cache_write)?, output, long: None })
     }
 }
 

@@ -66,11 +66,11 @@ impl Http {
         let mut sum = Sum::default();
         let mut wait = Duration::ZERO;
         loop {
-            if let Some(words) = ask.purse.refuses(&sum.usage, sum.spent(&self.spec)) {
+            if let Some(words) = ask.purse.refuses(&sum.usage, sum.spent) {
                 return self.fault(sum, FaultClass::Budget, None, words, ask.clock.elapsed() - begun);
             }
             let attempted = self.attempt(&ask, deadline).await;
-            sum.add(&attempted, wait);
+            sum.add(&self.spec, &attempted, wait);
             let trouble = match &attempted.result {
                 Ok(_) => return self.reply(sum, attempted, ask.clock.elapsed() - begun),
                 Err(trouble) => trouble.clone(),
@@ -141,6 +141,10 @@ impl Http {
                     self.spec.name
                 )
             }
+            (FaultClass::Rejected, _) if message.contains("/v1/responses") => {
+                "This model takes tools only over OpenAI's Responses API, which is not spoken here yet: choose another model."
+                    .to_owned()
+            }
             (FaultClass::Rejected, Some(402 | 429)) => "The account has no credit left: add some, or use another key.".to_owned(),
             (FaultClass::Rejected, _) => "The same request would fail again.".to_owned(),
             (FaultClass::ContextFull, _) => {
@@ -169,13 +173,15 @@ impl Http {
 #[derive(Default)]
 struct Sum {
     usage: Usage,
+    spent: NanoUsd,
     estimated: bool,
     attempts: Vec<Attempt>,
 }
 
 impl Sum {
-    fn add(&mut self, attempted: &Attempted, wait: Duration) {
+    fn add(&mut self, spec: &ModelSpec, attempted: &Attempted, wait: Duration) {
         self.usage += attempted.usage;
+        self.spent = self.spent.saturating_add(spec.price.map_or(NanoUsd(0), |price| price.of(&attempted.usage)));
         self.estimated |= attempted.estimated;
         self.attempts.push(Attempt {
             status: attempted.status,
@@ -186,10 +192,6 @@ impl Sum {
     }
 
     fn cost(&self, spec: &ModelSpec) -> Cost {
-        spec.price.map_or(Cost::Unpriced, |price| Cost::NanoUsd(price.of(&self.usage)))
-    }
-
-    fn spent(&self, spec: &ModelSpec) -> NanoUsd {
-        self.cost(spec).amount().unwrap_or_default()
+        spec.price.map_or(Cost::Unpriced, |_| Cost::NanoUsd(self.spent))
     }
 }

@@ -89,6 +89,7 @@ impl ScriptedModel {
             max_output: 8192,
             context: None,
             price: None,
+            effort: None,
             table: None,
         };
         ScriptedModel { spec, steps: steps.into_iter().collect(), next: AtomicUsize::new(0) }

@@ -101,15 +101,37 @@ pub struct Price {
     pub cache_write: u64,
     /// A token of output.
     pub output: u64,
+    /// What long prompts cost instead, where they cost something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrice>,
+}
+
+/// The prices of a request whose prompt is longer than `above` tokens: all its tokens cost these, those of output too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongPrice {
+    /// The longest prompt that still has the ordinary price.
+    pub above: u64,
+    /// As in [`Price`].
+    pub input: u64,
+    /// As in [`Price`].
+    pub cached: u64,
+    /// As in [`Price`].
+    pub cache_write: u64,
+    /// As in [`Price`].
+    pub output: u64,
 }
 
 impl Price {
-    /// What `usage` costs.
+    /// What one request of this usage costs.
     pub fn of(&self, usage: &Usage) -> NanoUsd {
+        let LongPrice { input, cached: read, cache_write, output, .. } = match self.long {
+            Some(long) if usage.input > long.above => long,
+            _ => LongPrice { above: 0, input: self.input, cached: self.cached, cache_write: self.cache_write, output: self.output },
+        };
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);
         let plain = usage.input - cached - written;
-        let parts = [(plain, self.input), (cached, self.cached), (written, self.cache_write), (usage.output, self.output)];
+        let parts = [(plain, input), (cached, read), (written, cache_write), (usage.output, output)];
         NanoUsd(parts.iter().fold(0u64, |sum, (tokens, price)| sum.saturating_add(tokens.saturating_mul(*price))))
     }
 }

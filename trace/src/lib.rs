@@ -21,7 +21,7 @@ mod reply;
 mod started;
 
 pub use blobs::Blobs;
-pub use budget::{Cost, Limits, NanoUsd, Price, Usage};
+pub use budget::{Cost, Limits, LongPrice, NanoUsd, Price, Usage};
 pub use call::{Called, Child, FileSeen, Observed, Sight, Status, ToolCall};
 pub use clock::{Clock, Ids, Millis, Pause, Timestamp};
 pub use content::{Part, text_of};

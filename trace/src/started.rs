@@ -113,6 +113,9 @@ pub struct ModelSpec {
     /// The prices, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// The reasoning effort that requests ask for; absent where that is left to the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
     /// The digest of the table that prices and windows were read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Digest>,

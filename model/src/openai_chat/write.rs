@@ -19,6 +19,7 @@ pub(crate) fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
         stream_options: StreamOptions { include_usage: true },
         max_completion_tokens: limit("max_completion_tokens"),
         max_tokens: limit("max_tokens"),
+        reasoning_effort: spec.effort.as_deref(),
         tools: prompt.tools.iter().map(tool).collect(),
         messages: system.into_iter().chain(turns).collect(),
     };
@@ -35,6 +36,8 @@ struct Request<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Turn<'a>>,
