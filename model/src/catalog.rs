@@ -197,3 +197,40 @@ fn without_date(name: &str) -> Option<&str> {
     let shape = |(place, byte): (usize, u8)| if matches!(place, 0 | 5 | 8) { byte == b'-' } else { byte.is_ascii_digit() };
     date.bytes().enumerate().all(shape).then_some(rest)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_says_where_it_was_read_and_has_no_other_fields() {
+        let fields = [
+            "provider",
+            "name",
+            "context",
+            "max_output",
+            "effort",
+            "input",
+            "cached",
+            "cache_write",
+            "output",
+            "long",
+            "source",
+            "read",
+        ];
+        let table: toml::Table = toml::from_str(MODELS).unwrap();
+        let rows = table["model"].as_array().unwrap();
+        assert_eq!(rows.len(), TABLE.model.len());
+        for (row, known) in rows.iter().zip(&TABLE.model) {
+            let row = row.as_table().unwrap();
+            row.keys().for_each(|field| assert!(fields.contains(&field.as_str()), "{}: {field}", known.name));
+            assert!(!row["source"].as_str().unwrap().is_empty());
+            let read = row["read"].as_str().unwrap();
+            assert_eq!(without_date(&format!("-{read}")), Some(""), "{}: {read}", known.name);
+            assert_eq!(known.price().is_some(), row.contains_key("input"), "{}", known.name);
+            assert_eq!(known.price().and_then(|price| price.long).is_some(), row.contains_key("long"), "{}", known.name);
+            let same = TABLE.model.iter().filter(|other| (&other.provider, &other.name) == (&known.provider, &known.name));
+            assert_eq!(same.count(), 1, "{}", known.name);
+        }
+    }
+}

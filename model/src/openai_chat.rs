@@ -5,6 +5,8 @@
 mod calls;
 mod faults;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use faults::refusal;

@@ -75,12 +75,13 @@ impl Retries {
     }
 }
 
-/// Half a second, doubled with each failure up to a minute, and of that between three quarters and all.
+/// Half a second, doubled with each failure up to a minute, and of that between three quarters and all, in whole
+/// milliseconds.
 fn backoff(failures: u32, seed: &Digest) -> Duration {
     let full = Duration::from_millis(500).saturating_mul(1 << failures.min(16)).min(LONGEST);
     let digest = Digest::of_two(seed.to_string().as_bytes(), &failures.to_le_bytes()).to_string();
     let spread = u32::from_str_radix(&digest[..4], 16).unwrap_or_default();
-    full - full / 4 * spread / 0x1_0000
+    Duration::from_millis(millis(full - full / 4 * spread / 0x1_0000))
 }
 
 /// Whole milliseconds, rounded up.
@@ -130,5 +131,70 @@ fn length(mut text: &str) -> Option<Duration> {
         let more = Duration::try_from_secs_f64(count * unit).ok()?;
         sum = Some(sum.unwrap_or(Duration::ZERO).saturating_add(more));
         text = &rest[letters..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(sentence: &str) -> Option<f64> {
+        told_in_words(sentence).map(|wait| wait.as_secs_f64())
+    }
+
+    #[test]
+    fn waits_stand_in_sentences() {
+        assert_eq!(words("Please try again in 17.252s. Visit …"), Some(17.252));
+        assert_eq!(words("Please try again in 7m12s."), Some(432.0));
+        assert_eq!(words("Try again in 1h0m0.5s"), Some(3600.5));
+        assert_eq!(words("try again in 250ms"), Some(0.25));
+        assert_eq!(words("Please retry after 20 seconds."), Some(20.0));
+        assert_eq!(words("Please retry in 1 minute and"), Some(60.0));
+        assert_eq!(words("try again in a moment"), None);
+        assert_eq!(words("try again in 5 parsecs"), None);
+        assert_eq!(words("try again in 99999999999999999999999s"), None);
+        assert_eq!(words("Too many requests."), None);
+    }
+
+    #[test]
+    fn waits_stand_in_headers() {
+        let told = |headers: &[(&str, &'static str)]| {
+            let header = |wanted: &str| headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+            let now = "2026-11-29T12:00:00Z".to_owned().try_into().unwrap();
+            told_in_headers(header, now).map(|wait| wait.as_secs_f64())
+        };
+        assert_eq!(told(&[("retry-after", "17")]), Some(17.0));
+        assert_eq!(told(&[("retry-after", "0.5")]), Some(0.5));
+        assert_eq!(told(&[("retry-after-ms", "1500"), ("retry-after", "2")]), Some(1.5));
+        assert_eq!(told(&[("retry-after", "Sun, 29 Nov 2026 12:01:00 GMT")]), Some(60.0));
+        let date = ("date", "Sun, 29 Nov 2026 12:00:58 GMT");
+        assert_eq!(told(&[("retry-after", "Sun, 29 Nov 2026 12:01:00 GMT"), date]), Some(2.0));
+        assert_eq!(told(&[("retry-after", "Sun, 29 Nov 2020 12:00:00 GMT")]), Some(0.0));
+        assert_eq!(told(&[("retry-after", "-3")]), None);
+        assert_eq!(told(&[("retry-after", "soon")]), None);
+        assert_eq!(told(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_told_wait_is_never_cut_short_and_ours_never_exceeds_a_minute(
+            told in proptest::option::of(0u64..2_000_000), failures in 0usize..40
+        ) {
+            let mut retries = Retries::new(RetryBudget { wall: Duration::from_secs(100_000), ..RetryBudget::default() });
+            let trouble = Trouble { told: told.map(Duration::from_millis), ..Trouble::new(Kind::Passing, "") };
+            for _ in 0..failures {
+                let now = Timestamp::from_unix_millis(0);
+                let After::Wait(wait) = retries.after(&trouble, now, 0, true, &Digest::of(b"body")) else { panic!("gave up") };
+                prop_assert!(wait >= trouble.told.unwrap_or_default());
+                prop_assert!(wait <= LONGEST.max(trouble.told.unwrap_or_default()));
+            }
+        }
+
+        #[test]
+        fn no_sentence_is_a_panic(sentence in ".*") {
+            told_in_words(&format!("try again in {sentence}"));
+            told_in_headers(|_| Some(&sentence), Timestamp::from_unix_millis(0));
+        }
     }
 }

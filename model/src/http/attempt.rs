@@ -82,17 +82,17 @@ impl Http {
         let heard_tokens = (reading.heard_bytes() as u64).div_ceil(3);
         let time_over = broken.as_ref().is_some_and(|trouble| trouble.kind == Kind::TimeOver);
         // What broke is a better reason than the missing end, but a reply that has its end is whole all the same.
-        let result = match (reading.finish(&heard), broken) {
+        let (result, usage) = reading.finish(&heard);
+        let result = match (result, broken) {
             (Err(trouble), Some(broken)) if time_over || trouble.kind == Kind::Passing => Err(broken),
             (result, _) => result,
         };
-        let counted = result.as_ref().ok().and_then(|answer| answer.usage);
         Attempted {
             status: Some(status),
             request_id,
             first_token_ms: Some(first.into_inner()).filter(|ms| *ms != u64::MAX),
-            usage: counted.unwrap_or(Usage { output: heard_tokens, ..input(ask.body) }),
-            estimated: counted.is_none(),
+            usage: usage.unwrap_or(Usage { output: heard_tokens, ..input(ask.body) }),
+            estimated: usage.is_none(),
             result,
         }
     }

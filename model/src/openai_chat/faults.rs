@@ -74,8 +74,9 @@ fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
     let kind = match status {
         _ if says(UNPAID) => Kind::Rejected,
         Some(401 | 402 | 404) => Kind::Rejected,
+        // One request alone is beyond the limit of a minute: no wait makes it fit.
+        Some(413 | 429) if limited && all.contains("request too large") => Kind::Rejected,
         Some(429) => Kind::Passing,
-        Some(413) if limited => Kind::Rejected,
         _ if says(TOO_LONG) => Kind::ContextFull,
         Some(413) => Kind::ContextFull,
         _ if says(DECLINED) => Kind::Refused,

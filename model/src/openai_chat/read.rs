@@ -16,7 +16,6 @@ const MOST: usize = 64 << 20;
 pub(crate) struct Answer {
     pub parts: Vec<Said>,
     pub stop: Stop,
-    pub usage: Option<Usage>,
     pub served: Option<String>,
     pub id: Option<String>,
 }
@@ -92,8 +91,9 @@ impl Reading {
         self.draft.bytes
     }
 
-    /// The end of the body, good or not: whether the reply is whole is told by the body itself.
-    pub(crate) fn finish(self, heard: &dyn Fn(Heard<'_>)) -> Result<Answer, Trouble> {
+    /// The end of the body, good or not: whether the reply is whole is told by the body itself. The usage is what the
+    /// server told, also of a reply that is of no use.
+    pub(crate) fn finish(self, heard: &dyn Fn(Heard<'_>)) -> (Result<Answer, Trouble>, Option<Usage>) {
         let mut draft = self.draft;
         match self.form {
             Form::Unknown => {}
@@ -107,7 +107,8 @@ impl Reading {
                 }
             }
         }
-        draft.close()
+        let usage = draft.usage;
+        (draft.close(), usage)
     }
 }
 
@@ -246,7 +247,7 @@ impl Draft {
             };
             return Err(Trouble::new(Kind::Void, message));
         }
-        Ok(Answer { parts, stop, usage: self.usage, served: self.served, id: self.id })
+        Ok(Answer { parts, stop, served: self.served, id: self.id })
     }
 
     fn parts(&mut self, cut: bool) -> Vec<Said> {

@@ -1,0 +1,182 @@
+//! The wire over its corpus: every file read, cut and split in every way.
+
+use super::{Answer, Phase, Reading, refusal};
+use crate::Heard;
+use crate::retry::told_in_headers;
+use crate::trouble::Trouble;
+use expect_test::expect_file;
+use proptest::prelude::*;
+use std::fmt::Write;
+use std::sync::Mutex;
+use trace::{Said, Timestamp, Usage};
+
+/// A raw answer of the corpus.
+struct Raw {
+    name: String,
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+fn corpus() -> Vec<Raw> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "http")).collect();
+    files.sort();
+    let raw = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let body = if head.contains("chunked") { unchunked(&bytes[end + 4..]) } else { bytes[end + 4..].to_vec() };
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        Raw { name, status: head[9..12].parse().unwrap(), head, body }
+    };
+    files.iter().map(raw).collect()
+}
+
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 4 + size..];
+    }
+    body
+}
+
+/// The outcome, and all that was heard on the way, a line for each kind of thing in a row.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Trouble>, Option<Usage>, Vec<String>) {
+    let heard = Mutex::new(Vec::<String>::new());
+    let listen = |word: Heard<'_>| {
+        let (kind, text) = match word {
+            Heard::Text(text) => ("text ", text),
+            Heard::Reasoning(text) => ("thought ", text),
+            Heard::Call { name } => ("call ", name),
+            Heard::Waiting { .. } => unreachable!("a body knows no waits"),
+        };
+        let mut heard = heard.lock().unwrap();
+        match heard.last_mut() {
+            Some(last) if last.starts_with(kind) && kind != "call " => last.push_str(text),
+            _ => heard.push(format!("{kind}{text}")),
+        }
+    };
+    let mut reading = Reading::new();
+    for piece in pieces {
+        reading.push(piece, &listen);
+    }
+    let (outcome, usage) = reading.finish(&listen);
+    (outcome, usage, heard.into_inner().unwrap())
+}
+
+fn calls(outcome: &Result<Answer, Trouble>) -> Vec<Said> {
+    let parts = outcome.iter().flat_map(|answer| answer.parts.clone());
+    parts.filter(|part| matches!(part, Said::Call { .. })).collect()
+}
+
+#[test]
+fn what_each_file_means() {
+    let mut out = String::new();
+    for Raw { name, status, head, body } in corpus() {
+        writeln!(out, "{name}").unwrap();
+        if status != 200 {
+            let header = |wanted: &str| head.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(": "));
+            let told = told_in_headers(header, Timestamp::from_unix_millis(0));
+            let Trouble { kind, message, told } = refusal(status, told, &body);
+            let told = told.map(|told| format!(" (told {told:?})")).unwrap_or_default();
+            writeln!(out, "    {kind:?}{told}: {message}").unwrap();
+            continue;
+        }
+        let (outcome, usage, heard) = read([body.as_slice()]);
+        let usage = usage.map_or("unknown".to_owned(), |usage| serde_json::to_string(&usage).unwrap());
+        writeln!(out, "    heard {heard:?}").unwrap();
+        match outcome {
+            Ok(Answer { parts, stop, served: _, id: _ }) => {
+                parts.iter().for_each(|part| writeln!(out, "    {}", serde_json::to_string(part).unwrap()).unwrap());
+                writeln!(out, "    {stop:?}, usage {usage}").unwrap();
+            }
+            Err(Trouble { kind, message, told }) => {
+                let told = told.map(|told| format!(" (told {told:?})")).unwrap_or_default();
+                writeln!(out, "    {kind:?}{told}: {message}; usage {usage}").unwrap();
+            }
+        }
+    }
+    expect_file!["../../corpus/meaning.txt"].assert_eq(&out);
+}
+
+#[test]
+fn a_body_may_be_split_at_any_byte() {
+    for Raw { name, body, .. } in corpus() {
+        let whole = read([body.as_slice()]);
+        for at in 0..=body.len() {
+            let (a, b) = body.split_at(at);
+            assert_eq!(read([a, b]), whole, "{name} split at byte {at}");
+        }
+        assert_eq!(read(body.chunks(1)), whole, "{name} byte by byte");
+    }
+}
+
+#[test]
+fn a_body_that_is_cut_gives_no_call_that_the_whole_does_not() {
+    for Raw { name, body, .. } in corpus() {
+        let whole = calls(&read([body.as_slice()]).0);
+        for end in 0..body.len() {
+            let (outcome, ..) = read([&body[..end]]);
+            let text = String::from_utf8_lossy(&body[..end]);
+            let ended = text.contains("\"finish_reason\":\"") || text.contains("[DONE]") || text.ends_with('}');
+            assert!(ended || outcome.is_err(), "{name} cut at byte {end} counts as whole");
+            let some = calls(&outcome);
+            assert!(some.is_empty() || some == whole, "{name} cut at byte {end} gives {some:?}");
+        }
+    }
+}
+
+#[test]
+fn the_phase_tells_how_long_to_wait() {
+    let bytes = corpus().into_iter().find(|raw| raw.name == "text").unwrap().body;
+    let text = String::from_utf8(bytes).unwrap();
+    let mut reading = Reading::new();
+    let phases: Vec<Phase> = text
+        .split_inclusive("\n\n")
+        .map(|event| {
+            reading.push(event.as_bytes(), &|_| ());
+            reading.phase()
+        })
+        .collect();
+    use Phase::{Done, Open, Stopped};
+    assert_eq!(phases, [Open, Open, Open, Stopped, Stopped, Done]);
+}
+
+proptest! {
+    #[test]
+    fn a_body_may_come_in_any_pieces(cuts in proptest::collection::vec(1usize..200, 1..40)) {
+        for Raw { name, body, .. } in corpus() {
+            let (mut rest, mut pieces) = (body.as_slice(), Vec::new());
+            for cut in &cuts {
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece);
+                rest = after;
+            }
+            pieces.push(rest);
+            prop_assert_eq!(read(pieces), read([body.as_slice()]), "{}", name);
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_server_sends_is_a_panic(body in proptest::collection::vec(any::<u8>(), 0..300)) {
+        read([body.as_slice()]).0.ok();
+        refusal(500, None, &body);
+    }
+
+    #[test]
+    fn nor_a_file_with_damaged_bytes(file in any::<proptest::sample::Index>(), damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8)) {
+        let corpus = corpus();
+        let mut body = file.get(&corpus).body.clone();
+        prop_assume!(!body.is_empty());
+        for (place, byte) in damage {
+            let place = place.index(body.len());
+            body[place] = byte;
+        }
+        read([body.as_slice()]).0.ok();
+        refusal(400, None, &body);
+    }
+}
