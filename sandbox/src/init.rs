@@ -1,0 +1,193 @@
+//! Init: the first process of an environment. Makes its root, starts jobs, keeps what they print after they ended.
+//!
+//! It ends with the control socket, and with it everything in the environment.
+
+use crate::layout::Layout;
+use crate::plan::Kind;
+use crate::root::{self, Step, StepError};
+use crate::walls::Walls;
+use crate::wire::{self, FromInit, FromJob, Job, ToInit};
+use crate::{Ops, job, processes, sys};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The most bytes that are kept of what one job prints after its end.
+const MOST_PRINTED: usize = 1 << 20;
+/// Of jobs that have nothing running any more, so many are still remembered.
+const REMEMBERED: usize = 16;
+
+/// Runs in the fresh fork that is to be an init. `go` is readable once this process's user is known in its namespace.
+pub(crate) fn begin(layout: &Layout, control: OwnedFd, go: OwnedFd, ops: Ops) -> ! {
+    let begun = make(layout, &control, go);
+    let (walls, signals) = match begun {
+        Ok(made) => made,
+        Err(e) => {
+            // The engine may be gone; then there is nobody to tell.
+            let _ = wire::send(&control, &FromInit::Failed { step: e.step, error: e.error.to_string() }, &[]);
+            sys::exit(1)
+        }
+    };
+    if wire::send(&control, &FromInit::Ready, &[]).is_err() {
+        sys::exit(1)
+    }
+    let setting = job::Setting { layout, walls: walls.as_ref(), ops };
+    Init { setting, control, signals, jobs: Vec::new(), printed: BTreeMap::new() }.serve()
+}
+
+fn make(layout: &Layout, control: &OwnedFd, go: OwnedFd) -> Result<(Option<Walls>, OwnedFd), StepError> {
+    sys::close_all_but(&[control.as_raw_fd(), go.as_raw_fd()]);
+    job::become_supervisor(layout.kind).step(|| "tying the environment to the sandbox's process".to_owned())?;
+    let mut byte = [0];
+    match rustix::io::retry_on_intr(|| rustix::io::read(&go, &mut byte)) {
+        Ok(1) => {}
+        _ => sys::exit(1),
+    }
+    drop(go);
+    let further = match layout.kind {
+        Kind::Native => {
+            let further = root::compose(layout)?;
+            rustix::system::sethostname(b"sandbox").step(|| "naming the environment".to_owned())?;
+            if !layout.network {
+                sys::loopback_up().step(|| "bringing loopback up".to_owned())?;
+            }
+            further
+        }
+        Kind::Reduced | Kind::Host => Vec::new(),
+    };
+    let walls = Walls::prepare(layout, &further)?;
+    let signals = sys::signals(&[Signal::CHILD, Signal::TERM]).step(|| "listening to signals".to_owned())?;
+    Ok((walls, signals))
+}
+
+struct Init<'a> {
+    setting: job::Setting<'a>,
+    control: OwnedFd,
+    signals: OwnedFd,
+    jobs: Vec<Pid>,
+    printed: BTreeMap<u64, Ring>,
+}
+
+impl Init<'_> {
+    fn serve(mut self) -> ! {
+        let kind = self.setting.layout.kind;
+        loop {
+            let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            fds.extend(self.printed.values().filter_map(|ring| ring.pipe.as_ref()).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => job::end(kind),
+            }
+            let asked = !fds[0].revents().is_empty();
+            while let Some(signal) = sys::next_signal(&self.signals) {
+                if signal == Signal::TERM {
+                    job::end(kind);
+                }
+                self.reap();
+            }
+            self.printed.values_mut().for_each(Ring::fill);
+            if asked {
+                match wire::receive::<ToInit>(&self.control) {
+                    Ok(Some((message, fds))) => self.answer(message, fds),
+                    Ok(None) | Err(_) => job::end(kind),
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        let (ended, _) = processes::reap();
+        let before = self.jobs.len();
+        self.jobs.retain(|pid| !ended.iter().any(|(gone, _)| gone == pid));
+        if self.setting.layout.kind != Kind::Native && self.jobs.len() < before {
+            processes::kill_orphans(&self.jobs);
+        }
+    }
+
+    fn answer(&mut self, message: ToInit, fds: Vec<OwnedFd>) {
+        let mut fds = fds.into_iter();
+        match (message, fds.next()) {
+            (ToInit::Job(job), Some(socket)) => self.start(&job, socket, fds.collect()),
+            (ToInit::Keep(id), Some(pipe)) => self.keep(id, pipe),
+            (ToInit::Printed(id), Some(file)) => {
+                let ring = self.printed.get(&id);
+                let (dropped, bytes) = ring.map_or((0, [].as_slice()), |ring| (ring.dropped, ring.bytes()));
+                let file = std::fs::File::from(file);
+                // Whoever asked finds a short file if this fails; the pipe beside it closes when this returns.
+                let _ = file.write_all_at(&dropped.to_le_bytes(), 0).and_then(|()| file.write_all_at(bytes, 8));
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn start(&mut self, job: &Job, socket: OwnedFd, fds: Vec<OwnedFd>) {
+        let fork = match self.setting.layout.kind {
+            Kind::Native => sys::fork_into(libc::CLONE_NEWPID | libc::CLONE_NEWNS),
+            Kind::Reduced | Kind::Host => sys::fork(),
+        };
+        let told = match fork {
+            Ok(sys::Fork::Child) => job::supervise(&self.setting, job, socket, fds),
+            Ok(sys::Fork::Parent(pid)) => {
+                self.jobs.push(pid);
+                born(&socket, &FromJob::Born, pid)
+            }
+            Err(e) => wire::send(&socket, &FromJob::Failed(format!("starting a process: {e}")), &[]),
+        };
+        // The engine may have given the job up; then job-init sees that its socket is closed.
+        let _ = told;
+    }
+
+    fn keep(&mut self, id: u64, pipe: OwnedFd) {
+        if rustix::io::ioctl_fionbio(&pipe, true).is_ok() {
+            self.printed.insert(id, Ring { pipe: Some(pipe), bytes: Vec::new(), dropped: 0 });
+        }
+        let ended: Vec<u64> = self.printed.iter().filter(|(_, ring)| ring.pipe.is_none()).map(|(id, _)| *id).collect();
+        for id in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+            self.printed.remove(id);
+        }
+    }
+}
+
+/// Tells the engine that a process exists, with its pidfd.
+pub(crate) fn born<T: serde::Serialize>(socket: &OwnedFd, message: &T, pid: Pid) -> io::Result<()> {
+    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    wire::send(socket, message, &[pidfd.as_fd()])
+}
+
+/// The last bytes that came out of a pipe.
+struct Ring {
+    /// The reading end, until the other side is closed.
+    pipe: Option<OwnedFd>,
+    bytes: Vec<u8>,
+    dropped: u64,
+}
+
+impl Ring {
+    /// Takes what is in the pipe now, a bounded amount of it.
+    fn fill(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        let mut some = [0u8; 16 * 1024];
+        match rustix::io::read(pipe, &mut some) {
+            Ok(0) => self.pipe = None,
+            Ok(n) => {
+                self.bytes.extend_from_slice(&some[..n]);
+                // Cut when twice as long as is kept, so that a byte is moved at most once.
+                if self.bytes.len() >= 2 * MOST_PRINTED {
+                    let over = self.bytes.len() - MOST_PRINTED;
+                    self.bytes.drain(..over);
+                    self.dropped += over as u64;
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.bytes.len().saturating_sub(MOST_PRINTED)..]
+    }
+}

@@ -1,0 +1,319 @@
+//! From a plan to what an environment consists of: the same list is mounted by `native` and turned into rules by `reduced`.
+
+use crate::places::{self, OnPath, Sort};
+use crate::plan::{Kind, Limits, Plan, SandboxError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Where `bash` may lie, in the order in which it is looked for.
+const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where the private home is mounted when the person's home is not known.
+const HOMELESS: &str = "/home/agent";
+
+/// What an environment consists of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    pub kind: Kind,
+    /// The workspace, canonical.
+    pub workspace: PathBuf,
+    /// The private home as commands see it.
+    pub home: PathBuf,
+    /// Where temporary files go, as commands see it.
+    pub tmp: PathBuf,
+    /// The path of `bash`.
+    pub shell: PathBuf,
+    /// Whether the host's network is used.
+    pub network: bool,
+    pub limits: Limits,
+    /// What is shown, in the order of mounting.
+    pub places: Vec<Place>,
+    /// Paths, as commands see them, that are replaced by nothing.
+    pub masks: Vec<PathBuf>,
+    /// Symbolic links in the root folder: where, and to what.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// The person's name and address for commits.
+    pub identity: Option<(String, String)>,
+    /// All variables of a fresh environment.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// A file or folder that commands can see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Where it lies on the host.
+    pub source: PathBuf,
+    /// Where commands see it (only `native` can show it elsewhere).
+    pub target: PathBuf,
+    pub access: Access,
+}
+
+/// What can be done with a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Access {
+    Read,
+    Write,
+    /// Read, with a throw-away layer for writes.
+    Cache,
+}
+
+impl Layout {
+    /// Works out what the environment of `plan` consists of, or why there is none.
+    pub fn of(kind: Kind, plan: &Plan) -> Result<Layout, SandboxError> {
+        let hidden: Vec<PathBuf> = plan.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let user_home = plan.user_home.as_deref().and_then(|path| path.canonicalize().ok()).filter(|path| path != Path::new("/"));
+        let workspace = workspace(&plan.workspace, user_home.as_deref(), &hidden)?;
+        let shell = SHELLS.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| SandboxError::Environment {
+            kind,
+            step: "looking for bash".to_owned(),
+            error: format!("none of {} exists; install the package `bash`", SHELLS.join(", ")),
+        })?;
+        let folder = |path: &Path, role| canonical(path, role);
+        let (own_home, own_tmp) = (folder(&plan.home, "the private home")?, folder(&plan.tmp, "the folder for temporary files")?);
+        let shared_tmp = PathBuf::from("/tmp");
+        let (home, tmp) = match kind {
+            Kind::Native => (user_home.clone().unwrap_or_else(|| HOMELESS.into()), shared_tmp),
+            Kind::Reduced => (own_home.clone(), own_tmp.clone()),
+            Kind::Host => (user_home.clone().unwrap_or_else(|| own_home.clone()), shared_tmp),
+        };
+
+        let mut layout = Layout {
+            kind,
+            workspace: workspace.clone(),
+            home: home.clone(),
+            tmp: tmp.clone(),
+            shell,
+            network: plan.grant.network || kind == Kind::Host,
+            limits: plan.limits,
+            places: Vec::new(),
+            masks: Vec::new(),
+            links: Vec::new(),
+            identity: user_home.as_deref().and_then(crate::git::identity),
+            variables: BTreeMap::new(),
+        };
+        layout.add_system();
+        layout.add(own_home, home, Access::Write);
+        layout.add(own_tmp, tmp, Access::Write);
+        if kind == Kind::Reduced && !hidden.iter().any(|path| path.starts_with("/tmp")) {
+            layout.add("/tmp".into(), "/tmp".into(), Access::Write);
+        }
+        let found = user_home.as_deref().map(|home| layout.add_toolchains(home)).unwrap_or_default();
+        for (paths, access) in [(&plan.grant.read, Access::Read), (&plan.grant.write, Access::Write)] {
+            for path in paths {
+                let path = canonical(path, "granted")?;
+                layout.add(path.clone(), path, access);
+            }
+        }
+        layout.add(workspace.clone(), workspace, Access::Write);
+        layout.hide(&hidden)?;
+        layout.variables = variables(&layout, found, user_home.as_deref());
+        // What lies deeper is mounted later; of two at the same depth the later one wins.
+        layout.places.sort_by_key(|place| place.target.components().count());
+        Ok(layout)
+    }
+
+    fn add(&mut self, source: PathBuf, target: PathBuf, access: Access) {
+        self.places.push(Place { source, target, access });
+    }
+
+    fn add_system(&mut self) {
+        for entry in places::entries() {
+            let path = PathBuf::from(entry.path);
+            match entry.sort {
+                Sort::System => match std::fs::read_link(&path) {
+                    Ok(text) => self.links.push((path, text)),
+                    Err(_) if path.exists() => self.add(path.clone(), path, Access::Read),
+                    Err(_) => {}
+                },
+                Sort::Mask => self.masks.extend(matching(&path)),
+                Sort::Read | Sort::Cache => {}
+            }
+        }
+        if self.network
+            && let Ok(names) = std::fs::canonicalize("/etc/resolv.conf")
+            && !names.starts_with("/etc")
+        {
+            self.add(names.clone(), names, Access::Read);
+        }
+    }
+
+    /// Adds the toolchains of the person; returns the folders for `PATH` and the variables that name toolchains.
+    fn add_toolchains(&mut self, user_home: &Path) -> Toolchains {
+        let mut found = Toolchains::default();
+        let mut shown: Vec<PathBuf> = Vec::new();
+        for entry in places::entries() {
+            let access = match entry.sort {
+                Sort::Read => Access::Read,
+                Sort::Cache => Access::Cache,
+                Sort::System | Sort::Mask => continue,
+            };
+            let Some(path) = newest(user_home, entry.path) else { continue };
+            if entry.on_path == OnPath::Yes {
+                found.path.push(path.display().to_string());
+            }
+            if let Some(name) = entry.variable {
+                found.variables.push((name, path.display().to_string()));
+            }
+            if self.kind != Kind::Host && !shown.iter().any(|above| path.starts_with(above)) {
+                shown.push(path.clone());
+                self.add(path.clone(), path, access);
+            }
+        }
+        found
+    }
+
+    /// Makes sure that no place shows one of the `hidden` paths.
+    fn hide(&mut self, hidden: &[PathBuf]) -> Result<(), SandboxError> {
+        let mut masks = Vec::new();
+        for place in &self.places {
+            for path in hidden.iter().filter(|path| path.exists()) {
+                let Ok(below) = path.strip_prefix(&place.source) else { continue };
+                if below.as_os_str().is_empty() || self.kind == Kind::Reduced {
+                    let reason = format!("it would show {}, which is never shown", path.display());
+                    return Err(SandboxError::Refused { path: place.source.clone(), role: "granted", reason });
+                }
+                masks.push(place.target.join(below));
+            }
+        }
+        self.masks.extend(masks);
+        Ok(())
+    }
+}
+
+/// What was found of the person's toolchains.
+#[derive(Default)]
+struct Toolchains {
+    path: Vec<String>,
+    variables: Vec<(&'static str, String)>,
+}
+
+fn variables(layout: &Layout, toolchains: Toolchains, user_home: Option<&Path>) -> BTreeMap<String, String> {
+    let user = user_name().unwrap_or_else(|| "agent".to_owned());
+    let mut path = toolchains.path;
+    path.push(SYSTEM_PATH.to_owned());
+    let fixed = [
+        ("CI", "1"),
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("GIT_EDITOR", "true"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("LANG", "C.UTF-8"),
+        ("PAGER", "cat"),
+        ("TERM", "dumb"),
+        ("npm_config_yes", "true"),
+    ];
+    let mut all: BTreeMap<String, String> = fixed.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    if user_home != Some(layout.home.as_path()) {
+        all.extend(toolchains.variables.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+    all.insert("PATH".to_owned(), path.join(":"));
+    all.insert("HOME".to_owned(), layout.home.display().to_string());
+    all.insert("TMPDIR".to_owned(), layout.tmp.display().to_string());
+    all.insert("SHELL".to_owned(), layout.shell.display().to_string());
+    all.insert("USER".to_owned(), user.clone());
+    all.insert("LOGNAME".to_owned(), user);
+    all
+}
+
+/// The name of the user that runs this process, by `/etc/passwd`.
+fn user_name() -> Option<String> {
+    let id = rustix::process::geteuid().as_raw().to_string();
+    let list = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = list.lines().find(|line| line.split(':').nth(2) == Some(id.as_str()))?;
+    line.split(':').next().map(str::to_owned)
+}
+
+fn canonical(path: &Path, role: &'static str) -> Result<PathBuf, SandboxError> {
+    let refuse = |reason: String| SandboxError::Refused { path: path.to_owned(), role, reason };
+    if !path.is_absolute() {
+        return Err(refuse("its path is not absolute".to_owned()));
+    }
+    let path = path.canonicalize().map_err(|e| refuse(e.to_string()))?;
+    if path.to_str().is_none() {
+        return Err(refuse("its path is not UTF-8".to_owned()));
+    }
+    Ok(path)
+}
+
+fn workspace(path: &Path, user_home: Option<&Path>, hidden: &[PathBuf]) -> Result<PathBuf, SandboxError> {
+    const ROLE: &str = "the workspace";
+    let found = canonical(path, ROLE)?;
+    let refuse = |reason: String| Err(SandboxError::Refused { path: path.to_owned(), role: ROLE, reason });
+    if !found.is_dir() {
+        return refuse("it is not a folder".to_owned());
+    }
+    if found == Path::new("/") {
+        return refuse("it is the whole file system; choose a folder of its own".to_owned());
+    }
+    if ["/proc", "/sys", "/dev"].iter().any(|system| found.starts_with(system)) {
+        return refuse("it belongs to the kernel".to_owned());
+    }
+    if user_home.is_some_and(|home| home.starts_with(&found)) {
+        return refuse("it is or contains your home folder; choose a folder below it".to_owned());
+    }
+    if let Some(secret) = hidden.iter().find(|secret| secret.starts_with(&found)) {
+        return refuse(format!("it is or contains {}, which is never shown", secret.display()));
+    }
+    Ok(found)
+}
+
+/// What a mask stands for: itself, or with a `*` at its end all names in its folder that begin so.
+fn matching(mask: &Path) -> Vec<PathBuf> {
+    let Some(start) = mask.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_suffix('*')) else {
+        return if mask.symlink_metadata().is_ok() { vec![mask.to_owned()] } else { Vec::new() };
+    };
+    let Some(Ok(entries)) = mask.parent().map(std::fs::read_dir) else { return Vec::new() };
+    let names = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(start)));
+    names.map(|entry| entry.path()).collect()
+}
+
+/// The existing path below `home` that `path` stands for; a `*` as a part of it is the newest version.
+fn newest(home: &Path, path: &str) -> Option<PathBuf> {
+    let mut found = home.to_owned();
+    for part in path.split('/') {
+        if part == "*" {
+            let entries = std::fs::read_dir(&found).ok()?;
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            found.push(names.max_by_key(|name| version(name))?);
+        } else {
+            found.push(part);
+        }
+    }
+    found.exists().then_some(found)
+}
+
+/// The numbers in a name, for comparing versions.
+fn version(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(version("v20.11.0") > version("v9.9.9"));
+    }
+
+    #[test]
+    fn a_workspace_that_shows_too_much_is_refused_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, below, secret) = (root.join("home"), root.join("home/project"), root.join("secret"));
+        for path in [&below, &secret] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        let hidden = [secret.clone()];
+        let reason = |path: &Path| workspace(path, Some(&home), &hidden).unwrap_err().to_string();
+        assert!(reason(Path::new("/")).contains("whole file system"));
+        assert!(reason(&home).contains("home folder"));
+        assert!(reason(&root).contains("home folder"));
+        assert!(reason(&secret).contains("never shown"));
+        assert!(reason(Path::new("/proc/sys")).contains("kernel"));
+        assert!(reason(Path::new("relative")).contains("absolute"));
+        assert_eq!(workspace(&below, Some(&home), &hidden).unwrap(), below);
+    }
+}

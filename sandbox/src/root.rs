@@ -1,0 +1,319 @@
+//! Composes the root folder of a native environment out of mounts: nothing is copied, and what is not listed does not exist.
+//!
+//! Runs in the new init, in its own user and mount namespaces. Paths inside the new root are opened below it and without
+//! following symbolic links: the private home and the workspace hold what earlier commands left.
+
+use crate::layout::{Access, Layout, Place};
+use crate::sys;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const READ: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+const WRITE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Where the new root is attached until it becomes the root; any folder that exists everywhere will do.
+const ATTACHED_AT: &str = "/usr";
+
+/// A step that failed, and how.
+#[derive(Debug)]
+pub(crate) struct StepError {
+    pub step: String,
+    pub error: io::Error,
+}
+
+/// Names the step that an error belongs to.
+pub(crate) trait Step<T> {
+    fn step(self, name: impl FnOnce() -> String) -> Result<T, StepError>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, name: impl FnOnce() -> String) -> Result<T, StepError> {
+        self.map_err(|error| StepError { step: name(), error: error.into() })
+    }
+}
+
+/// Composes the root of `layout` and makes it this process's root. Returns further folders that may be written.
+pub(crate) fn compose(layout: &Layout) -> Result<Vec<PathBuf>, StepError> {
+    sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
+    let mut trees = Vec::new();
+    for place in &layout.places {
+        trees.push(tree(CWD, &place.source, attributes(place.access)).step(|| format!("opening {}", place.source.display()))?);
+    }
+    let mut devices = Vec::new();
+    for name in DEVICES {
+        devices.push(tree(CWD, &Path::new("/dev").join(name), 0).step(|| format!("opening /dev/{name}"))?);
+    }
+    let root = Root::attach().step(|| "attaching the new root".to_owned())?;
+    for (path, text) in &layout.links {
+        root.link(path, text).step(|| format!("linking {}", path.display()))?;
+    }
+    for (number, (place, tree)) in layout.places.iter().zip(&trees).enumerate() {
+        root.show(place, tree, layout, number).step(|| format!("mounting {}", place.target.display()))?;
+    }
+    root.devices(&devices).step(|| "making /dev".to_owned())?;
+    for path in ["/run", "/var/lib", "/var/log", "/var/cache"] {
+        root.folder(Path::new(path)).step(|| format!("making {path}"))?;
+    }
+    for (path, text) in [("/var/tmp", "/tmp"), ("/var/run", "/run")] {
+        root.link(Path::new(path), Path::new(text)).step(|| format!("linking {path}"))?;
+    }
+    root.mask(&layout.masks)?;
+    let written = crate::git::guard(&root, layout)?;
+    let proc = root.folder(Path::new("/proc")).step(|| "making /proc".to_owned())?;
+    let tree = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
+    crate::limits::cap_namespace(&layout.limits, tree.as_fd()).step(|| "limiting processes".to_owned())?;
+    sys::restrict_mount(tree.as_fd(), READ).step(|| "mounting /proc".to_owned())?;
+    attach(&tree, &proc).step(|| "mounting /proc".to_owned())?;
+    root.enter().step(|| "entering the new root".to_owned())?;
+    Ok(written)
+}
+
+/// Mounts a `/proc` that shows this process's pid namespace over the one that is there. Read-only: most of what it lets
+/// root write belongs to the whole machine.
+pub(crate) fn mount_proc() -> io::Result<()> {
+    let tree = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC)?;
+    rustix::mount::move_mount(&tree, "", CWD, "/proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    Ok(())
+}
+
+fn attributes(access: Access) -> u64 {
+    match access {
+        Access::Write => WRITE,
+        Access::Read | Access::Cache => READ,
+    }
+}
+
+/// A detached copy of the mounts at and below `path`.
+fn tree(dir: BorrowedFd<'_>, path: &Path, attributes: u64) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = rustix::mount::open_tree(dir, path, flags)?;
+    if attributes != 0 {
+        sys::restrict_mount(tree.as_fd(), attributes)?;
+    }
+    Ok(tree)
+}
+
+/// A new file system, mounted nowhere yet.
+fn filesystem(name: &str, options: &[(&str, &str)], attributes: u64) -> io::Result<OwnedFd> {
+    let context = rustix::mount::fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        rustix::mount::fsconfig_set_string(&context, *key, *value)?;
+    }
+    rustix::mount::fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::from_bits_retain(attributes as u32);
+    Ok(rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+fn attach(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(rustix::mount::move_mount(tree, "", point, "", flags)?)
+}
+
+/// The new root before it is entered.
+pub(crate) struct Root {
+    top: OwnedFd,
+    /// An empty folder and an empty file, mounted over what must not be seen.
+    nothing: Option<(OwnedFd, OwnedFd)>,
+}
+
+/// What a mount point has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Folder,
+    File,
+}
+
+impl Root {
+    fn attach() -> io::Result<Root> {
+        let tree = filesystem("tmpfs", &[("mode", "755"), ("size", "1m")], WRITE)?;
+        rustix::mount::move_mount(&tree, "", CWD, ATTACHED_AT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        let top = rustix::fs::open(ATTACHED_AT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut root = Root { top, nothing: None };
+        let folder = root.folder(Path::new("/.nothing/folder"))?;
+        let file = root.point(Path::new("/.nothing/file"), Shape::File)?;
+        root.nothing = Some((tree_of(&folder, READ)?, tree_of(&file, READ)?));
+        Ok(root)
+    }
+
+    /// Opens an existing path of the new root, or nothing; a symbolic link in it is an error (`ELOOP`).
+    pub(crate) fn find(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(&self.top, relative(path), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Reads a small file of the new root, if there is one.
+    pub(crate) fn read(&self, path: &Path) -> Option<String> {
+        use std::io::Read;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = std::fs::File::from(openat2(&self.top, relative(path), flags, Mode::empty(), resolve).ok()?);
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(64 * 1024).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Opens a folder of the new root, making it where it is missing.
+    pub(crate) fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.point(path, Shape::Folder)
+    }
+
+    fn point(&self, path: &Path, shape: Shape) -> io::Result<OwnedFd> {
+        if let Some(found) = self.find(path)? {
+            return Ok(found);
+        }
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("/") => self.folder(parent)?,
+            _ => self.top.try_clone()?,
+        };
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let made = match shape {
+            Shape::Folder => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
+            Shape::File => {
+                rustix::fs::openat(&parent, name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, Mode::from_raw_mode(0o644))
+                    .map(drop)
+            }
+        };
+        match made {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+        self.find(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn link(&self, path: &Path, text: &Path) -> io::Result<()> {
+        if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("/")) {
+            self.folder(parent)?;
+        }
+        Ok(rustix::fs::symlinkat(text, &self.top, relative(path))?)
+    }
+
+    fn show(&self, place: &Place, tree: &OwnedFd, layout: &Layout, number: usize) -> io::Result<()> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
+        let shape = if kind == FileType::Directory { Shape::Folder } else { Shape::File };
+        let point = self.point(&place.target, shape)?;
+        match place.access {
+            Access::Read | Access::Write => attach(tree, &point),
+            Access::Cache => match self.cache(tree, layout, number) {
+                Ok(layered) => attach(&layered, &point),
+                Err(_) => attach(tree, &point),
+            },
+        }
+    }
+
+    /// A writable layer over `tree` that lives in the private home and is used by this environment only.
+    fn cache(&self, tree: &OwnedFd, layout: &Layout, number: usize) -> io::Result<OwnedFd> {
+        let mut serial = [0u8; 8];
+        rustix::rand::getrandom(&mut serial, rustix::rand::GetRandomFlags::empty())?;
+        let base = layout.home.join(format!(".cache/autosage/{number}-{:016x}", u64::from_ne_bytes(serial)));
+        let (upper, work) = (self.folder(&base.join("upper"))?, self.folder(&base.join("work"))?);
+        let path = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (key, fd) in [("lowerdir", tree), ("upperdir", &upper), ("workdir", &work)] {
+            rustix::mount::fsconfig_set_string(&context, key, path(fd))?;
+        }
+        rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
+        rustix::mount::fsconfig_set_flag(&context, "volatile")?;
+        rustix::mount::fsconfig_create(&context)?;
+        let attributes = MountAttrFlags::from_bits_retain(WRITE as u32);
+        Ok(rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+    }
+
+    fn devices(&self, devices: &[OwnedFd]) -> io::Result<()> {
+        let noexec = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+        let dev = filesystem("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
+        attach(&dev, &self.folder(Path::new("/dev"))?)?;
+        for (name, device) in DEVICES.iter().zip(devices) {
+            attach(device, &self.point(&Path::new("/dev").join(name), Shape::File)?)?;
+        }
+        let links = [
+            ("fd", "/proc/self/fd"),
+            ("stdin", "/proc/self/fd/0"),
+            ("stdout", "/proc/self/fd/1"),
+            ("stderr", "/proc/self/fd/2"),
+            ("ptmx", "pts/ptmx"),
+        ];
+        for (name, text) in links {
+            self.link(&Path::new("/dev").join(name), Path::new(text))?;
+        }
+        let shm = filesystem("tmpfs", &[("mode", "1777")], WRITE)?;
+        attach(&shm, &self.folder(Path::new("/dev/shm"))?)?;
+        let pts = filesystem("devpts", &[("ptmxmode", "666"), ("mode", "620")], noexec)?;
+        attach(&pts, &self.folder(Path::new("/dev/pts"))?)
+    }
+
+    /// Puts nothing in the place of every path that exists.
+    fn mask(&self, paths: &[PathBuf]) -> Result<(), StepError> {
+        for path in paths {
+            self.mask_one(path).step(|| format!("hiding {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn mask_one(&self, path: &Path) -> io::Result<()> {
+        let Some((folder, file)) = &self.nothing else { return Ok(()) };
+        let point = match self.find(path) {
+            Ok(Some(point)) => point,
+            Ok(None) => return Ok(()),
+            // A link: what it names is shown only where that is a place of its own.
+            Err(e) if e.raw_os_error() == Some(libc::ELOOP) => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        match FileType::from_raw_mode(rustix::fs::fstat(&point)?.st_mode) {
+            FileType::Directory => attach(&tree_of(folder, 0)?, &point),
+            FileType::Symlink => Ok(()),
+            _ => attach(&tree_of(file, 0)?, &point),
+        }
+    }
+
+    /// Makes a path a mount point of its own, so that it can be neither renamed nor removed, with what access is given.
+    pub(crate) fn pin(&self, found: &OwnedFd, access: Access) -> io::Result<()> {
+        attach(&tree_of(found, attributes(access))?, found)
+    }
+
+    /// Shows a folder of the host at its own path.
+    pub(crate) fn bring(&self, path: &Path, access: Access) -> io::Result<()> {
+        attach(&tree(CWD, path, attributes(access))?, &self.folder(path)?)
+    }
+
+    /// Writes a small new file; leaves one that is there alone.
+    pub(crate) fn write_new(&self, path: &Path, text: &str) -> io::Result<()> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match openat2(&self.top, relative(path), flags, Mode::from_raw_mode(0o644), resolve) {
+            Ok(fd) => io::Write::write_all(&mut std::fs::File::from(fd), text.as_bytes()),
+            Err(Errno::EXIST) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn enter(self) -> io::Result<()> {
+        rustix::process::fchdir(&self.top)?;
+        rustix::process::pivot_root(".", ".")?;
+        rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+        sys::seal_root()?;
+        rustix::process::chdir("/")?;
+        Ok(())
+    }
+}
+
+fn tree_of(found: &OwnedFd, attributes: u64) -> io::Result<OwnedFd> {
+    tree(found.as_fd(), Path::new(""), attributes)
+}
+
+fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}

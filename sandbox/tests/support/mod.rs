@@ -1,0 +1,114 @@
+//! A temporary workspace with an environment over it, for the integration tests.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use sandbox::{Command, Environment, Exit, Kind, Limits, Plan, Program, Sandbox, SandboxError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use trace::Grant;
+
+/// Longer than anything here takes on a loaded machine; a test that meets it fails.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The program that these tests start as the sandbox.
+pub fn program() -> Program {
+    Program::Path(env!("CARGO_BIN_EXE_walls").into())
+}
+
+/// Folders of a run as the engine makes them: workspace, private home, temporary files, and what is never shown.
+pub struct Folders {
+    pub top: TempDir,
+}
+
+impl Folders {
+    pub fn new() -> Folders {
+        let folders = Folders { top: tempfile::tempdir().unwrap() };
+        for name in ["workspace", "run/home", "run/tmp", "other-run"] {
+            std::fs::create_dir_all(folders.path(name)).unwrap();
+        }
+        folders
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join(name)
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.path("workspace")
+    }
+
+    pub fn plan(&self, grant: Grant) -> Plan {
+        Plan {
+            workspace: self.workspace(),
+            grant,
+            home: self.path("run/home"),
+            tmp: self.path("run/tmp"),
+            hidden: vec![self.path("run"), self.path("other-run")],
+            user_home: None,
+            limits: Limits::default(),
+        }
+    }
+
+    pub async fn environment(&self, kind: Kind) -> Result<Environment, SandboxError> {
+        self.granted(kind, Grant::default()).await
+    }
+
+    pub async fn granted(&self, kind: Kind, grant: Grant) -> Result<Environment, SandboxError> {
+        Sandbox::start(kind, program())?.environment(&self.plan(grant)).await
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+pub fn script(text: &str) -> Command {
+    Command { script: text.to_owned(), cwd: None, shell: None, timeout: LONG, env: Vec::new() }
+}
+
+/// What a command did, as one text.
+pub struct Ran {
+    pub output: String,
+    pub exit: Exit,
+}
+
+impl Ran {
+    /// Its exit code and output, for snapshots.
+    pub fn told(&self) -> String {
+        let end = match (self.exit.code, self.exit.signal) {
+            (Some(code), _) => format!("exit {code}"),
+            (_, Some(signal)) => format!("signal {signal}"),
+            _ if self.exit.timed_out => "timed out".to_owned(),
+            _ => "no end".to_owned(),
+        };
+        format!("{}{end}\n", self.output)
+    }
+
+    pub fn succeeded(&self) -> bool {
+        self.exit.code == Some(0)
+    }
+}
+
+pub async fn run_command(environment: &Environment, command: &Command) -> Ran {
+    let mut bytes = Vec::new();
+    let exit = environment.run(command, &mut |some| bytes.extend_from_slice(some)).await.unwrap();
+    Ran { output: String::from_utf8_lossy(&bytes).into_owned(), exit }
+}
+
+pub async fn run(environment: &Environment, text: &str) -> Ran {
+    run_command(environment, &script(text)).await
+}
+
+/// Whether a process with this command line exists anywhere on the machine.
+pub fn is_running(marker: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.map(|entry| entry.path().join("cmdline")).any(|path| cmdline(&path).is_some_and(|line| line.contains(marker)))
+}
+
+fn cmdline(path: &Path) -> Option<String> {
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).replace('\0', " "))
+}
