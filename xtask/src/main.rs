@@ -1,1 +1,48 @@
-fn main() {}
+//! Chores of the project: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask bench`.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a tool for developers: it prints, starts cargo and the tests, and measures time"
+)]
+
+mod bench;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Chores of the project.
+
+cargo xtask tidy                 the rules of the house that no compiler checks
+cargo xtask test [-p PACKAGE]... [--built FILE] [FILTER]
+                                 builds and runs all tests; says what could not be tested, and why
+                                 --built: run what `cargo test --no-run --message-format=json >FILE` built
+cargo xtask bench [--runs N] [--turns N] [--json FILE]
+                                 our own time, memory and bytes per turn, against a scripted model";
+
+fn main() -> anyhow::Result<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.split_first() {
+        Some((&"tidy", [])) => tidy::run(root()),
+        Some((&"test", rest)) => test::run(root(), &test::Wish::parse(rest)?),
+        Some((&"bench", rest)) => bench::run(root(), &bench::Wish::parse(rest)?),
+        Some((&("help" | "--help" | "-h"), _)) => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+}
