@@ -48,15 +48,9 @@ impl Drop for Zygote {
 impl Sandbox {
     /// Starts the sandbox's own process.
     pub fn start(kind: Kind, program: Program) -> Result<Sandbox, SandboxError> {
-        let program = match program {
-            Program::Current if crate::entered() => PathBuf::from("/proc/self/exe"),
-            Program::Current => return Err(SandboxError::NotEntered),
-            Program::Path(path) => path,
-        };
         let (near, far) = wire::sockets()?;
-        #[allow(clippy::disallowed_methods, reason = "this is the crate that starts processes, and this the place")]
-        let mut command = std::process::Command::new(&program);
-        command.arg0(zygote::NAME).env_clear().current_dir("/").stdin(far).stdout(Stdio::null()).stderr(Stdio::null());
+        let (program, mut command) = command(program, zygote::NAME)?;
+        command.stdin(far).stdout(Stdio::null());
         let child = command.spawn().map_err(|source| SandboxError::Start { program, source })?;
         Ok(Sandbox { kind, zygote: Arc::new(Zygote { socket: Some(near), child }) })
     }
@@ -90,6 +84,19 @@ impl Sandbox {
         let (zygote, children) = (Arc::clone(&self.zygote), Children::default());
         Ok(Environment { layout, control, life, children, last_job: AtomicU64::new(0), _zygote: zygote })
     }
+}
+
+/// How to start a program under another name, with nothing of this process but its standard descriptors.
+pub(crate) fn command(program: Program, name: &str) -> Result<(PathBuf, std::process::Command), SandboxError> {
+    let program = match program {
+        Program::Current if crate::entered() => PathBuf::from("/proc/self/exe"),
+        Program::Current => return Err(SandboxError::NotEntered),
+        Program::Path(path) => path,
+    };
+    #[allow(clippy::disallowed_methods, reason = "this is the crate that starts processes, and this the place")]
+    let mut command = std::process::Command::new(&program);
+    command.arg0(name).env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+    Ok((program, command))
 }
 
 /// A place in which commands run with the rights of one grant.

@@ -17,6 +17,7 @@
 compile_error!("the sandbox is made of Linux's namespaces, Landlock and seccomp; use a Linux container or virtual machine");
 
 pub mod capture;
+mod cgroup;
 mod children;
 mod environment;
 pub mod file;
@@ -28,6 +29,7 @@ mod layout;
 mod limits;
 mod places;
 mod plan;
+mod probe;
 mod processes;
 mod root;
 mod running;
@@ -40,6 +42,7 @@ mod zygote;
 
 pub use environment::{Environment, Sandbox};
 pub use plan::{CallError, Command, Exit, Kind, Limits, Plan, Printed, Program, SandboxError, Stopped, UnknownKind};
+pub use probe::{Probe, apparmor_profile, probe_native, probe_with};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,8 +58,10 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// the sandbox's own; then it never returns.
 pub fn enter(ops: Ops) {
     ENTERED.store(true, Ordering::Relaxed);
-    if std::env::args_os().next().is_some_and(|name| name == zygote::NAME) {
-        zygote::serve(ops)
+    match std::env::args_os().next() {
+        Some(name) if name == zygote::NAME => zygote::serve(ops),
+        Some(name) if name == probe::NAME => probe::serve(),
+        _ => {}
     }
 }
 

@@ -72,6 +72,18 @@ pub(crate) fn compose(layout: &Layout) -> Result<Vec<PathBuf>, StepError> {
     Ok(written)
 }
 
+/// Makes a root of almost nothing, to learn whether it can be done here.
+pub(crate) fn rehearse() -> Result<(), StepError> {
+    sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
+    let usr = tree(CWD, Path::new("/usr"), READ).step(|| "opening /usr".to_owned())?;
+    let root = Root::attach().step(|| "mounting a new root".to_owned())?;
+    root.folder(Path::new("/usr")).and_then(|point| attach(&usr, &point)).step(|| "mounting /usr".to_owned())?;
+    root.devices(&[]).step(|| "making /dev".to_owned())?;
+    let proc = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
+    root.folder(Path::new("/proc")).and_then(|point| attach(&proc, &point)).step(|| "mounting /proc".to_owned())?;
+    root.enter().step(|| "pivot_root".to_owned())
+}
+
 /// Mounts a `/proc` that shows this process's pid namespace over the one that is there. Read-only: most of what it lets
 /// root write belongs to the whole machine.
 pub(crate) fn mount_proc() -> io::Result<()> {

@@ -195,6 +195,13 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Whether this kernel can ask another process about a system call.
+pub(crate) fn has_user_notification() -> bool {
+    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads one number that lives through the call.
+    unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &action as *const u32) == 0 }
+}
+
 /// Brings the loopback device of this network namespace up.
 pub(crate) fn loopback_up() -> io::Result<()> {
     let socket = rustix::net::socket_with(

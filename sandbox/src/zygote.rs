@@ -2,6 +2,7 @@
 //!
 //! It ends with its socket, that is with the engine, and every init ends with it.
 
+use crate::cgroup::Cgroup;
 use crate::layout::Layout;
 use crate::plan::Kind;
 use crate::wire::{self, FromInit, ToZygote};
@@ -52,16 +53,17 @@ struct Zygote {
     socket: OwnedFd,
     signals: OwnedFd,
     ops: Ops,
-    inits: Vec<Pid>,
+    /// The inits that run, each with its control group where one could be made.
+    inits: Vec<(Pid, Option<Cgroup>)>,
 }
 
 impl Zygote {
     fn reap(&mut self) {
         let (ended, _) = processes::reap();
         let before = self.inits.len();
-        self.inits.retain(|pid| !ended.iter().any(|(gone, _)| gone == pid));
+        self.inits.retain(|(pid, _)| !ended.iter().any(|(gone, _)| gone == pid));
         if self.inits.len() < before {
-            processes::kill_orphans(&self.inits);
+            processes::kill_orphans(&self.inits.iter().map(|(pid, _)| *pid).collect::<Vec<_>>());
         }
     }
 
@@ -77,7 +79,7 @@ impl Zygote {
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
         let (go, gone) = pipe.map_err(|e| ("making a pipe", e.into()))?;
         let fork = match layout.kind {
-            Kind::Native => sys::fork_into(namespaces(layout)),
+            Kind::Native => sys::fork_into(namespaces(if layout.network { Net::Host } else { Net::Own })),
             Kind::Reduced | Kind::Host => sys::fork(),
         };
         match fork.map_err(|e| ("making namespaces", e))? {
@@ -86,7 +88,9 @@ impl Zygote {
                 Err(_) => sys::exit(1),
             },
             sys::Fork::Parent(pid) => {
-                self.inits.push(pid);
+                // Most machines give none; then limits hold per process.
+                let group = if layout.kind == Kind::Host { None } else { Cgroup::around(pid, &layout.limits).ok() };
+                self.inits.push((pid, group));
                 // Without the word to go, the child ends by itself when `gone` closes.
                 if layout.kind == Kind::Native {
                     map_users(pid).map_err(|e| ("mapping users into the namespace", e))?;
@@ -99,13 +103,26 @@ impl Zygote {
     }
 }
 
-fn namespaces(layout: &Layout) -> i32 {
+/// Whose network an environment has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Net {
+    /// One of its own, with nothing but loopback.
+    Own,
+    /// The host's.
+    Host,
+}
+
+/// The namespaces of an environment.
+pub(crate) fn namespaces(net: Net) -> i32 {
     let own = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
-    if layout.network { own } else { own | libc::CLONE_NEWNET }
+    match net {
+        Net::Host => own,
+        Net::Own => own | libc::CLONE_NEWNET,
+    }
 }
 
 /// Maps users of a new namespace: root maps every user it has, so that owners stay what they are; others map themselves.
-fn map_users(pid: Pid) -> io::Result<()> {
+pub(crate) fn map_users(pid: Pid) -> io::Result<()> {
     let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let (users, groups) = if user.is_root() {
