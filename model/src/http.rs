@@ -79,7 +79,7 @@ impl Http {
             let class = match retries.after(&trouble, now, elapsed, self.met.load(Ordering::Relaxed), &seed) {
                 After::Wait(length) if deadline.is_none_or(|end| elapsed.saturating_add(millis(length)) < end) => {
                     let until = now.plus(millis(length));
-                    (ask.heard)(Heard::Waiting { until, reason: &trouble.message });
+                    (ask.heard)(Heard::Waiting { until, reason: &labelled(attempted.status, &trouble.message) });
                     ask.clock.pause(length).await;
                     wait = length;
                     continue;
@@ -128,44 +128,49 @@ impl Http {
 
     /// What was attempted, what came of it, and what to do next.
     fn explain(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
-        let Trouble { kind, message, .. } = trouble;
         let row = provider::row(&self.spec.provider);
         let advice = match (class, attempted.status) {
             (FaultClass::Rejected, Some(401 | 403)) if self.access.key.is_none() => {
-                format!("No key was sent: set {}.", row.key_var)
+                format!(" No key was sent: set {}.", row.key_var)
             }
-            (FaultClass::Rejected, Some(401 | 403)) => format!("Check the key in {} and what it may use.", row.key_var),
+            (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {} and what it may use.", row.key_var),
             (FaultClass::Rejected, Some(404)) => {
-                format!(
-                    "Check the model's name, `{}`, and the base URL (for this kind of server it usually ends in /v1).",
-                    self.spec.name
-                )
+                format!(" Check the model's name, `{}`, and the base URL (it usually ends in /v1).", self.spec.name)
             }
-            (FaultClass::Rejected, _) if message.contains("/v1/responses") => {
-                "This model takes tools only over OpenAI's Responses API, which is not spoken here yet: choose another model."
+            (FaultClass::Rejected, _) if trouble.message.contains("/v1/responses") => {
+                " This model takes tools only over OpenAI's Responses API, which is not spoken here yet: choose another model."
                     .to_owned()
             }
-            (FaultClass::Rejected, Some(402 | 429)) => "The account has no credit left: add some, or use another key.".to_owned(),
-            (FaultClass::Rejected, _) => "The same request would fail again.".to_owned(),
+            (FaultClass::Rejected, Some(402 | 429)) => {
+                " The account's credit or limit does not allow it: raise it, or use another key.".to_owned()
+            }
             (FaultClass::ContextFull, _) => {
-                "The conversation, or the output asked for (--max-output), does not fit the model's window.".to_owned()
+                " The conversation, or the output asked for (--max-output), does not fit the model's window.".to_owned()
             }
-            (FaultClass::Unavailable, _) if *kind == Kind::Unreachable => {
-                "Is the server running there? Check the base URL.".to_owned()
+            (FaultClass::Unavailable, _) if trouble.kind == Kind::Unreachable => {
+                " Is the server running there? Check the base URL.".to_owned()
             }
-            (FaultClass::Unavailable, _) => "Asking again did not help; resume the run later.".to_owned(),
-            (FaultClass::Paused { until }, _) => format!("The provider asks to wait until {until}: resume the run then."),
-            (FaultClass::Budget, _) => "The run's active time does not last for another attempt.".to_owned(),
-            (FaultClass::Refused | FaultClass::Interrupted, _) => "The provider declines this content.".to_owned(),
+            (FaultClass::Unavailable, _) => " Asking again did not help: resume the run later.".to_owned(),
+            (FaultClass::Paused { until }, _) => format!(" The provider asks to wait until {until}: resume the run then."),
+            (FaultClass::Budget, _) => " The run's active time does not last for another attempt.".to_owned(),
+            (FaultClass::Rejected | FaultClass::Refused | FaultClass::Interrupted, _) => String::new(),
         };
-        let status = attempted.status.filter(|status| *status != 200).map(|status| format!("{status}: ")).unwrap_or_default();
-        format!("asked `{}` at {}: {status}{}. {advice}", self.spec.name, self.url(), message.trim_end_matches('.'))
+        let said = labelled(attempted.status, &trouble.message);
+        format!("asked `{}` at {}: {}.{advice}", self.spec.name, self.url(), said.trim_end_matches('.'))
     }
 
     /// The address of requests; never holds a key.
     fn url(&self) -> String {
         let base = self.spec.base_url.as_deref().unwrap_or_default();
         format!("{}{}", base.trim_end_matches('/'), crate::openai_chat::PATH)
+    }
+}
+
+/// A provider's words with the status that they came with.
+fn labelled(status: Option<u16>, message: &str) -> String {
+    match status {
+        None | Some(200) => message.to_owned(),
+        Some(status) => format!("{status}: {message}"),
     }
 }
 

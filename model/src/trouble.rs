@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Refused,
     /// The same request would fail again.
     Rejected,
-    /// Nothing answers at the address.
+    /// Nothing answers: the name, the connection or the server behind it.
     Unreachable,
     /// Another attempt may do better: overload, a limit of the rate, a broken stream.
     Passing,

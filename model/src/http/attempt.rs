@@ -53,13 +53,9 @@ impl Http {
         let mut response = match patience.within(FIRST_BYTE, request.send(), "the answer did not begin within 10 minutes").await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let trouble = unsent(&error);
-                return match trouble.kind {
-                    Kind::Passing => {
-                        Attempted { usage: input(ask.body), estimated: true, ..Attempted::refused(None, None, trouble) }
-                    }
-                    _ => Attempted::refused(None, None, trouble),
-                };
+                // A request that was sent may be billed, whatever became of its answer.
+                let (usage, estimated) = if error.is_connect() { (Usage::default(), false) } else { (input(ask.body), true) };
+                return Attempted { usage, estimated, ..Attempted::refused(None, None, unanswered(&error)) };
             }
             Err(trouble) => {
                 return Attempted { usage: input(ask.body), estimated: true, ..Attempted::refused(None, None, trouble) };
@@ -179,19 +175,19 @@ async fn refused(response: &mut reqwest::Response, status: u16, patience: &Patie
 }
 
 /// What it means that a request could not be sent or got no answer.
-fn unsent(error: &reqwest::Error) -> Trouble {
-    let mut source = error.source();
-    while let Some(inner) = source {
-        // The connector wraps the TLS error in an `io::Error`, whose source skips it.
-        let io = inner.downcast_ref::<std::io::Error>().and_then(|io| io.get_ref());
-        let tls = inner.downcast_ref::<rustls::Error>().or_else(|| io.and_then(|io| io.downcast_ref()));
-        if let Some(rustls::Error::InvalidCertificate(why)) = tls {
-            return Trouble::new(Kind::Rejected, format!("the server's certificate is not trusted here: {why:?}"));
+fn unanswered(error: &reqwest::Error) -> Trouble {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(why)) = error.downcast_ref() {
+            return Trouble::new(Kind::Rejected, format!("the server's certificate is not trusted on this machine ({why:?})"));
         }
-        source = inner.source();
+        // An `io::Error` passes itself over: its source is that of what it holds.
+        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(held) => Some(held),
+            None => error.source(),
+        };
     }
-    let kind = if error.is_connect() { Kind::Unreachable } else { Kind::Passing };
-    Trouble::new(kind, cause(error))
+    Trouble::new(Kind::Unreachable, cause(error))
 }
 
 /// The innermost reason, which is the one that says something; without the address, which may hold a key.

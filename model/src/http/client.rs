@@ -1,5 +1,7 @@
 //! The HTTP client, made at the first request.
 
+use rustls::RootCertStore;
+use rustls_native_certs::CertificateResult;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,17 +17,10 @@ impl Lazy {
 }
 
 fn make(scheme: &str) -> Result<reqwest::Client, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    if scheme == "https" {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            let why = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
-            return Err(format!(
-                "this machine has no certificates to check https with{why}: install the package ca-certificates"
-            ));
-        }
-    }
+    let roots = match scheme {
+        "https" => roots(rustls_native_certs::load_native_certs())?,
+        _ => RootCertStore::empty(),
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -40,4 +35,26 @@ fn make(scheme: &str) -> Result<reqwest::Client, String> {
         .tls_backend_preconfigured(tls)
         .build()
         .map_err(|error| format!("the HTTP client cannot be set up: {error}"))
+}
+
+/// The system's certificates.
+fn roots(found: CertificateResult) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+        return Err(format!("this machine has no certificates to check https with{why}: install the package ca-certificates"));
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_certificates_is_told_the_package() {
+        let error = roots(CertificateResult::default()).unwrap_err();
+        assert!(error.contains("install the package ca-certificates"), "{error}");
+    }
 }

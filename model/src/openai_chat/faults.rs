@@ -90,7 +90,7 @@ fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
 }
 
 /// A body as one short line.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     if text.trim_start().starts_with('<') {
         return "an HTML page".to_owned();
     }

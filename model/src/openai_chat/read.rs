@@ -97,13 +97,17 @@ impl Reading {
         let mut draft = self.draft;
         match self.form {
             Form::Unknown => {}
-            Form::Page => draft.fail(Kind::Rejected, "the answer is a web page, not a reply"),
+            Form::Page => draft
+                .fail(Kind::Rejected, "the answer is a web page, not a reply: is the base URL right? (it usually ends in /v1)"),
             Form::Events(events) => events.finish(|data| draft.take(data, heard)),
             Form::Whole(body) => {
                 let text = String::from_utf8_lossy(&body);
-                if let Ok(value) = serde_json::from_str(&text) {
+                if let Ok(value) = serde_json::from_str::<Value>(&text) {
                     draft.take_value(&value, heard);
                     draft.done = true;
+                    if value.get("choices").is_none() {
+                        draft.fail(Kind::Rejected, &format!("the answer is not a reply: {}", faults::plain(&text)));
+                    }
                 }
             }
         }

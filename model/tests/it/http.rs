@@ -159,15 +159,16 @@ fn a_longer_wait_than_the_budget_pauses_the_run() {
 #[test]
 fn what_would_fail_again_is_not_asked_again() {
     let words = [
-        ("400", "The same request"),
+        ("400", "Unrecognized request argument"),
         ("400_responses_only", "Responses API"),
         ("401", "Check the key in AUTOSAGE_API_KEY"),
-        ("402", "no credit"),
+        ("402", "credit"),
         ("403", "Check the key"),
         ("404", "ends in /v1"),
-        ("413_rate_limit", "would fail again"),
-        ("429_quota", "no credit"),
+        ("413_rate_limit", "Limit 6000"),
+        ("429_quota", "use another key"),
         ("page", "web page"),
+        ("whole_stranger", "Not Found"),
         ("error_invalid_in_stream", "Unknown field"),
     ];
     for (name, advice) in words {

@@ -7,3 +7,4 @@ mod http;
 mod prompt;
 mod recorded;
 mod support;
+mod tls;
