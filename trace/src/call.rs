@@ -84,7 +84,7 @@ pub enum Sight {
 /// A file that a call showed to the agent or wrote for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSeen {
-    /// Its absolute path, as the tool resolved it. Bytes that are not UTF-8 stand as U+FFFD.
+    /// Its absolute path, as the tool resolved it. Bytes that are not UTF-8 stand as `\xNN`.
     pub path: String,
     /// The digest of the whole file at that moment.
     pub digest: Digest,

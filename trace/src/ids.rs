@@ -171,6 +171,12 @@ impl TryFrom<String> for Digest {
     }
 }
 
+impl From<blake3::Hash> for Digest {
+    fn from(hash: blake3::Hash) -> Digest {
+        Digest(*hash.as_bytes())
+    }
+}
+
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
         digest.to_string()

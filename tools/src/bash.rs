@@ -1,0 +1,198 @@
+//! `bash`: runs a command, shows what it printed, and says how it ended and what goes on.
+
+use crate::arguments::{self, TIMEOUT};
+use crate::names;
+use crate::room::{Room, Trouble};
+use crate::spill::{Kept, MOST, Spill};
+use sandbox::capture::{self, Capture, grouped};
+use sandbox::{Command, Exit, Stopped};
+use std::io;
+use trace::{Child, Observed, Status};
+
+/// Command lines of killed processes that are named.
+const NAMED: usize = 5;
+
+/// Answers a call.
+pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
+    let command = arguments.command.trim();
+    if command.is_empty() && arguments.stop.is_empty() {
+        return Err(Trouble::failed("`command` is empty"));
+    }
+    let mut notes = Vec::new();
+    for name in &arguments.stop {
+        match room.environment.stop(name).await {
+            Ok(Stopped::Ended) => notes.push(format!("{name} was stopped")),
+            Ok(Stopped::Killed) => notes.push(format!("{name} was killed")),
+            Ok(Stopped::Gone) => notes.push(format!("{name} had ended before")),
+            Err(error) => {
+                let trouble = room.child_trouble(error).await;
+                if trouble.status != Status::Failed {
+                    return Err(trouble);
+                }
+                observed.status = Status::Failed;
+                notes.push(trouble.words);
+            }
+        }
+    }
+    let mut text = String::new();
+    if !command.is_empty() {
+        text = run(arguments, room, observed, &mut notes).await?;
+    }
+    match room.environment.children().await {
+        Ok(children) => observed.children = children,
+        Err(error) => return Err(room.trouble(&error).await),
+    }
+    notes.extend(observed.children.iter().map(still_running));
+    Ok(with_notes(text, &notes))
+}
+
+/// Runs the command and returns what it printed.
+async fn run(
+    arguments: &arguments::Bash,
+    room: &Room<'_>,
+    observed: &mut Observed,
+    notes: &mut Vec<String>,
+) -> Result<String, Trouble> {
+    let caps = capture::Caps { head: room.caps.head_bytes, tail: room.caps.tail_bytes };
+    let timeout = room.time(arguments.timeout.unwrap_or(TIMEOUT) * 1000);
+    let command = Command {
+        script: arguments.command.clone(),
+        cwd: Some(room.cwd.to_owned()),
+        shell: room.shell.cloned(),
+        timeout,
+        env: Vec::new(),
+    };
+    let mut capture = Capture::new(caps);
+    let mut spill = Spill::new(room.blobs, caps.head + caps.tail, MOST);
+    let mut sink = |bytes: &[u8]| {
+        capture.push(bytes);
+        spill.push(bytes);
+    };
+    let exit = match room.environment.run(&command, &mut sink).await {
+        Ok(exit) => exit,
+        Err(error) => return Err(room.trouble(&error).await),
+    };
+    let captured = capture.finish();
+    let kept = (captured.truncated() || captured.escaped > 0).then(|| spill.keep());
+    let hint = hint(kept.as_ref(), room);
+    observed.bytes = Some(captured.bytes);
+    observed.truncated = captured.truncated();
+    observed.blob = kept.and_then(Result::ok).map(|kept| kept.digest);
+    let escaped = match captured.escaped {
+        0 => None,
+        1 => Some("1 byte that is not text is shown as \\xNN".to_owned()),
+        many => Some(format!("{} bytes that are not text are shown as \\xNN", grouped(many))),
+    };
+    notes.splice(0..0, escaped);
+    notes.extend(ending(&exit, timeout.as_secs_f64()));
+    if let Some(cwd) = &exit.cwd
+        && *cwd != names::shown(room.cwd)
+    {
+        notes.push(format!("now in {cwd}"));
+    }
+    record(&exit, room, observed);
+    let text = captured.text(&hint);
+    Ok(if text.trim().is_empty() { String::new() } else { text })
+}
+
+/// Fills in how the command ended and what it left.
+fn record(exit: &Exit, room: &Room<'_>, observed: &mut Observed) {
+    observed.status = match (exit.timed_out, exit.code) {
+        (true, _) => Status::TimedOut,
+        (false, Some(0)) => observed.status,
+        (false, _) => Status::Failed,
+    };
+    observed.exit_code = exit.code;
+    observed.signal = exit.signal;
+    observed.cwd = exit.cwd.clone().filter(|cwd| *cwd != names::shown(room.cwd));
+    let unchanged = |shell: &std::collections::BTreeMap<_, _>| match room.shell {
+        Some(before) => before == shell,
+        None => shell.is_empty(),
+    };
+    observed.shell = exit.shell.clone().filter(|shell| !unchanged(shell));
+}
+
+/// Where the rest of a long output is.
+fn hint(kept: Option<&io::Result<Kept>>, room: &Room<'_>) -> String {
+    match kept {
+        None => String::new(),
+        Some(Ok(Kept { missing: 0, .. })) => format!("; whole output: read output:{}", room.at),
+        Some(Ok(Kept { missing, .. })) => {
+            format!("; read output:{} shows it without {} in its middle", room.at, grouped(*missing))
+        }
+        Some(Err(error)) => format!("; the whole output could not be kept: {error}"),
+    }
+}
+
+/// How the command ended, if not well.
+fn ending(exit: &Exit, seconds: f64) -> Option<String> {
+    match exit {
+        Exit { timed_out: true, killed, .. } => {
+            let named = killed.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let more = if killed.len() > NAMED { format!("; {} more", killed.len() - NAMED) } else { String::new() };
+            let what = if killed.is_empty() { "all of it".to_owned() } else { named + &more };
+            Some(format!("timed out after {seconds} s; killed: {what}"))
+        }
+        Exit { code: Some(0), .. } => None,
+        Exit { code: Some(code), .. } => Some(format!("exit code {code}")),
+        Exit { signal: Some(signal), .. } => Some(format!("killed by signal {signal}")),
+        Exit { code: None, signal: None, .. } => Some("it ended without telling how".to_owned()),
+    }
+}
+
+fn still_running(child: &Child) -> String {
+    format!("still running: {} {} ({} s)", child.name, child.command, child.age_s)
+}
+
+/// The text, and each note on a line of its own after it.
+fn with_notes(mut text: String, notes: &[String]) -> String {
+    if text.is_empty() && notes.is_empty() {
+        return "[no output]".to_owned();
+    }
+    for note in notes {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{note}]\n"));
+    }
+    if !notes.is_empty() {
+        text.pop();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[test]
+    fn endings() {
+        let check = |exit: Exit, expected: Expect| expected.assert_eq(&ending(&exit, 2.0).unwrap_or_default());
+        check(Exit { code: Some(0), ..Exit::default() }, expect![]);
+        check(Exit { code: Some(3), ..Exit::default() }, expect!["exit code 3"]);
+        check(Exit { signal: Some(9), ..Exit::default() }, expect!["killed by signal 9"]);
+        check(Exit::default(), expect!["it ended without telling how"]);
+        let killed = |count: usize| (1..=count).map(|n| format!("sleep {n}")).collect();
+        check(Exit { timed_out: true, killed: killed(2), ..Exit::default() }, expect!["timed out after 2 s; killed: sleep 1; sleep 2"]);
+        check(Exit { timed_out: true, killed: killed(7), ..Exit::default() }, expect!["timed out after 2 s; killed: sleep 1; sleep 2; sleep 3; sleep 4; sleep 5; 2 more"]);
+        check(Exit { timed_out: true, ..Exit::default() }, expect!["timed out after 2 s; killed: all of it"]);
+    }
+
+    #[test]
+    fn notes_stand_on_lines_of_their_own() {
+        let check = |text: &str, notes: &[&str], expected: Expect| {
+            let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
+            expected.assert_eq(&with_notes(text.to_owned(), &notes));
+        };
+        check("", &[], expect!["[no output]"]);
+        check("a\n", &[], expect![[r#"
+            a
+        "#]]);
+        check("a", &["exit code 1", "now in /x"], expect![[r#"
+            a
+            [exit code 1]
+            [now in /x]"#]]);
+        check("", &["exit code 1"], expect!["[exit code 1]"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Searches files with ripgrep's libraries, one file after the other in order of name, so that two searches say the same.
+
+use crate::names;
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// The operation's name.
+pub const NAME: &str = "search";
+/// The most bytes that are shown of a line, and how many of them stand before the match.
+const LINE: usize = 400;
+const BEFORE: usize = 100;
+/// The most bytes of a line that are held.
+const HEAP: usize = 64 << 20;
+
+/// What to look for, and where.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// A regular expression.
+    pub pattern: String,
+    /// A file or folder.
+    pub root: String,
+    /// The agent's directory: paths below it are shown relative to it.
+    pub cwd: String,
+    /// Which files.
+    pub glob: Option<String>,
+    /// Lines around each match.
+    pub context: usize,
+    /// The most matching lines.
+    pub limit: usize,
+    /// The most bytes that are shown, the last line aside.
+    pub bytes: usize,
+}
+
+/// What was found.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// Matching lines.
+    Found(Found),
+    /// The request cannot be served.
+    Refused(String),
+}
+
+/// Matching lines under the names of their files.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Found {
+    /// The text to show.
+    pub text: String,
+    /// Lines that matched, as far as the search went.
+    pub matches: usize,
+    /// Files with such lines.
+    pub files: usize,
+    /// Whether the search was ended before it was through.
+    pub ended_early: bool,
+    /// Files and folders that could not be read.
+    pub unread: usize,
+}
+
+/// Searches.
+pub fn search(request: Request) -> Answer {
+    let (root, cwd) = (names::meant(&request.root), names::meant(&request.cwd));
+    if let Err(error) = std::fs::symlink_metadata(&root) {
+        return Answer::Refused(format!("{}: {}", names::brief(&cwd, &request.root), super::words(&error)));
+    }
+    let matcher = match RegexMatcherBuilder::new().line_terminator(Some(b'\n')).crlf(true).build(&request.pattern) {
+        Ok(matcher) => matcher,
+        Err(error) => return Answer::Refused(format!("`pattern`: {error}")),
+    };
+    let globs = match globs(&root, request.glob.as_deref()) {
+        Ok(globs) => globs,
+        Err(error) => return Answer::Refused(format!("`glob`: {error}")),
+    };
+    let mut report = Report { matcher: &matcher, request: &request, found: Found::default(), path: None };
+    let mut searcher = SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .line_number(true)
+        .before_context(request.context)
+        .after_context(request.context)
+        .heap_limit(Some(HEAP))
+        .build();
+    // `.git` is no text of the project; other hidden files are.
+    let mut walk = WalkBuilder::new(&root);
+    walk.hidden(false).require_git(false).git_global(false).filter_entry(|entry| entry.file_name() != ".git");
+    for entry in walk.sort_by_file_name(Ord::cmp).build() {
+        let Ok(entry) = entry else {
+            report.found.unread += 1;
+            continue;
+        };
+        if is_file(&entry) && !globs.matched(entry.path(), false).is_ignore() {
+            report.path = Some(names::brief(&cwd, &names::shown(entry.path())));
+            let before = report.found.matches;
+            if searcher.search_path(&matcher, entry.path(), &mut report).is_err() {
+                report.found.unread += 1;
+            }
+            report.found.files += usize::from(report.found.matches > before);
+        }
+        if report.found.ended_early {
+            break;
+        }
+    }
+    Answer::Found(report.found)
+}
+
+/// A link that was asked for itself is followed; those that are met on the way are not.
+fn is_file(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Some(kind) if kind.is_symlink() && entry.depth() == 0 => entry.path().is_file(),
+        Some(kind) => kind.is_file(),
+        None => false,
+    }
+}
+
+fn globs(root: &Path, glob: Option<&str>) -> Result<Override, ignore::Error> {
+    let mut globs = OverrideBuilder::new(root);
+    if let Some(glob) = glob {
+        globs.add(glob)?;
+    }
+    globs.build()
+}
+
+/// Where matching lines are written down.
+struct Report<'a> {
+    matcher: &'a RegexMatcher,
+    request: &'a Request,
+    found: Found,
+    /// The file that is being searched, until its name is written.
+    path: Option<String>,
+}
+
+impl Report<'_> {
+    fn line(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let number = number.unwrap_or_default();
+        self.found.text.push_str(&format!("{number}{mark} {}\n", self.excerpt(line)));
+    }
+
+    /// The line, or what surrounds its first match.
+    fn excerpt(&self, line: &[u8]) -> String {
+        let mut from = 0;
+        if line.len() > LINE {
+            let found = self.matcher.find(line).ok().flatten().map_or(0, |found| found.start());
+            from = found.saturating_sub(BEFORE).min(line.len() - LINE);
+        }
+        let to = line.len().min(from + LINE);
+        let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| (0x80..0xc0).contains(byte));
+        let from = (from..to).find(|at| !is_inside(at)).unwrap_or(from);
+        let to = (from..=to).rev().find(|at| !is_inside(at)).unwrap_or(to);
+        let mut text = String::from(if from > 0 { "…" } else { "" });
+        for chunk in line[from..to].utf8_chunks() {
+            text.push_str(chunk.valid());
+            chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        }
+        text + if to < line.len() { "…" } else { "" }
+    }
+
+    /// Writes the file's name before its first line.
+    fn head(&mut self) {
+        if let Some(path) = self.path.take() {
+            self.found.text.push_str(&path);
+            self.found.text.push('\n');
+        }
+    }
+}
+
+impl Sink for &mut Report<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.found.matches >= self.request.limit || self.found.text.len() >= self.request.bytes {
+            self.found.ended_early = true;
+            return Ok(false);
+        }
+        self.head();
+        self.found.matches += 1;
+        self.line(found.line_number(), ':', found.bytes());
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        self.head();
+        self.line(context.line_number(), '-', context.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.found.text.push_str("--\n");
+        Ok(true)
+    }
+}

@@ -1,0 +1,131 @@
+//! Shows a file or a folder, and tells the digest of a file.
+
+use super::{digest, words};
+use crate::names;
+use crate::window::{Long, Part, Shown, Window};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use trace::Digest;
+
+/// The operation's name.
+pub const NAME: &str = "view";
+/// A file with a NUL byte among so many is not text.
+const SNIFFED: usize = 8192;
+
+/// What is to be shown.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The file or folder.
+    pub path: String,
+    /// Which part of it.
+    pub part: Part,
+}
+
+/// What is there.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// A text.
+    Text {
+        /// The path without links.
+        path: String,
+        /// The digest of the whole file.
+        digest: Digest,
+        /// The part that was asked for.
+        shown: Shown,
+    },
+    /// A file that is not text.
+    Binary {
+        /// The path without links.
+        path: String,
+        /// The digest of the whole file.
+        digest: Digest,
+        /// Bytes of it.
+        bytes: u64,
+    },
+    /// A folder: one line for each entry, in order of name.
+    Folder {
+        /// The part that was asked for.
+        shown: Vec<String>,
+        /// The number of the first entry after those that are shown, from 1.
+        next: u64,
+        /// Entries in all.
+        total: u64,
+    },
+    /// It cannot be shown.
+    Refused(String),
+}
+
+/// Shows it.
+pub fn view(request: Request) -> Answer {
+    look(&names::meant(&request.path), request.part).unwrap_or_else(|error| Answer::Refused(words(&error)))
+}
+
+fn look(path: &Path, part: Part) -> io::Result<Answer> {
+    let path = fs::canonicalize(path)?;
+    let metadata = fs::metadata(&path)?;
+    if metadata.is_dir() {
+        return folder(&path, part);
+    }
+    if !metadata.is_file() {
+        return Ok(Answer::Refused("this is neither a file nor a folder".to_owned()));
+    }
+    let mut file = File::open(&path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut window = Window::new(part, Long::Cut);
+    let mut sniffed = Vec::with_capacity(SNIFFED);
+    let mut bytes = 0;
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        let read = match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => &chunk[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        bytes += read.len() as u64;
+        hasher.update(read);
+        window.push(read);
+        sniffed.extend_from_slice(&read[..read.len().min(SNIFFED - sniffed.len())]);
+    }
+    let (path, digest) = (names::shown(&path), digest(&hasher));
+    if sniffed.contains(&0) {
+        return Ok(Answer::Binary { path, digest, bytes });
+    }
+    Ok(Answer::Text { path, digest, shown: window.finish() })
+}
+
+fn folder(path: &Path, part: Part) -> io::Result<Answer> {
+    let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    let from = usize::try_from(part.from.max(1)).unwrap_or(usize::MAX);
+    let mut shown = Vec::new();
+    let mut bytes = 0;
+    for entry in entries.iter().skip(from - 1).take(part.lines) {
+        let line = described(entry);
+        bytes += line.len() + 1;
+        if bytes > part.bytes && !shown.is_empty() {
+            break;
+        }
+        shown.push(line);
+    }
+    let next = part.from.max(1) + shown.len() as u64;
+    Ok(Answer::Folder { shown, next, total: entries.len() as u64 })
+}
+
+/// `name/`, `name -> target`, or `name` and its size.
+fn described(entry: &fs::DirEntry) -> String {
+    let name = names::shown(Path::new(&entry.file_name()));
+    // An entry that is gone meanwhile, or cannot be asked, still has its name.
+    let Ok(metadata) = entry.metadata() else { return name };
+    if metadata.is_dir() {
+        format!("{name}/")
+    } else if let Ok(target) = fs::read_link(entry.path()) {
+        format!("{name} -> {}", names::shown(&target))
+    } else if metadata.is_file() {
+        format!("{name}  {} bytes", sandbox::capture::grouped(metadata.len()))
+    } else {
+        format!("{name}  (not a file)")
+    }
+}

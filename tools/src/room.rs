@@ -1,0 +1,105 @@
+//! Where a call is served: the environment, what the record tells about the agent, and how an operation inside is asked.
+
+use sandbox::{CallError, Environment, SandboxError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use trace::{Blobs, Digest, FileSeen, Millis, Seq, Status};
+
+/// Milliseconds that looking, writing, editing or searching may take.
+const INSIDE: Millis = 60_000;
+
+/// How much of an output an agent sees; the harness has the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Bytes from the start of a command's output.
+    pub head_bytes: usize,
+    /// Bytes from its end.
+    pub tail_bytes: usize,
+    /// Lines of a file that one `read` shows.
+    pub read_lines: usize,
+    /// Bytes that one `read` or `search` shows, the last line aside.
+    pub read_bytes: usize,
+}
+
+impl Default for Caps {
+    fn default() -> Caps {
+        Caps { head_bytes: 6_000, tail_bytes: 6_000, read_lines: 1_000, read_bytes: 24_000 }
+    }
+}
+
+/// All that a tool may use to answer a call.
+pub struct Room<'a> {
+    /// Where commands and operations run.
+    pub environment: &'a Environment,
+    /// Where whole outputs are kept.
+    pub blobs: &'a Blobs,
+    /// How much is shown.
+    pub caps: &'a Caps,
+    /// The agent's current directory; absolute.
+    pub cwd: &'a Path,
+    /// What the last command left: exported variables and functions.
+    pub shell: Option<&'a BTreeMap<String, Option<String>>>,
+    /// What the agent saw last of the file with this path.
+    pub seen: &'a dyn Fn(&str) -> Option<FileSeen>,
+    /// The whole output that is kept of the observation at a place of the record, or of the call there.
+    pub output: &'a dyn Fn(Seq) -> Option<Digest>,
+    /// Milliseconds that the run may still take.
+    pub left_ms: Option<Millis>,
+    /// The place of the record by which this call's output will be asked for.
+    pub at: Seq,
+}
+
+/// Why a tool could not do what it was asked to: the status and the words of its observation.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub status: Status,
+    pub words: String,
+}
+
+impl Trouble {
+    /// What was asked for cannot be done.
+    pub fn failed(words: impl Into<String>) -> Trouble {
+        Trouble { status: Status::Failed, words: words.into() }
+    }
+}
+
+impl Room<'_> {
+    /// The time for something that may take `ms`, but not longer than the run.
+    pub(crate) fn time(&self, ms: Millis) -> Duration {
+        Duration::from_millis(self.left_ms.map_or(ms, |left| ms.min(left)))
+    }
+
+    /// Has an operation performed inside.
+    pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned>(&self, op: &str, request: &Q) -> Result<A, Trouble> {
+        let request = serde_json::to_vec(request).map_err(|error| Trouble::failed(error.to_string()))?;
+        let time = self.time(INSIDE);
+        match self.environment.call(op, &request, time).await {
+            Ok(answer) => serde_json::from_slice(&answer).map_err(|error| Trouble::failed(format!("{op}: {error}"))),
+            Err(CallError::TimedOut(_)) => {
+                let words = format!("this took longer than {} s and was ended; ask for less", time.as_secs());
+                Err(Trouble { status: Status::TimedOut, words })
+            }
+            Err(CallError::Sandbox(error)) => Err(self.trouble(&error).await),
+            Err(error @ (CallError::Unknown(_) | CallError::Broke { .. } | CallError::TooLarge(_))) => {
+                Err(self.trouble(&error).await)
+            }
+        }
+    }
+
+    /// What an error of the sandbox means: the sandbox is gone only if it cannot start a shell any more.
+    pub(crate) async fn trouble(&self, error: &dyn std::error::Error) -> Trouble {
+        let status = if self.environment.probe().await { Status::Failed } else { Status::Unavailable };
+        Trouble { status, words: error.to_string() }
+    }
+
+    /// The same for a command about a child that may simply not be there.
+    pub(crate) async fn child_trouble(&self, error: SandboxError) -> Trouble {
+        match error {
+            SandboxError::NoChild(_) => Trouble::failed(error.to_string()),
+            other => self.trouble(&other).await,
+        }
+    }
+}

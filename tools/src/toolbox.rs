@@ -1,0 +1,93 @@
+//! The tools that a model may call, and the one function that answers a call.
+
+use crate::arguments::{Arguments, Builtin};
+use crate::room::{Room, Trouble};
+use crate::specs::{ToolsError, spec};
+use crate::{bash, files, outputs, search};
+use serde_json::Value;
+use trace::{Observed, Status, ToolCall, ToolSpec};
+
+/// The tools that a model may call.
+#[derive(Clone, Debug)]
+pub struct Toolbox {
+    specs: Vec<ToolSpec>,
+    tools: Vec<Builtin>,
+}
+
+/// The built-in tools that `texts` describes: `texts("bash")` is the content of the harness's `tools/bash/tool.toml`.
+///
+/// # Errors
+/// Where a text is no TOML, or describes an argument that there is not.
+pub fn builtin(texts: &dyn Fn(&str) -> Option<String>) -> Result<Toolbox, ToolsError> {
+    let mut toolbox = Toolbox { specs: Vec::new(), tools: Vec::new() };
+    for tool in Builtin::ALL {
+        if let Some(text) = texts(tool.name()) {
+            toolbox.specs.push(spec(tool, &text)?);
+            toolbox.tools.push(tool);
+        }
+    }
+    Ok(toolbox)
+}
+
+impl Toolbox {
+    /// Those of its tools that are named, in that order.
+    ///
+    /// # Errors
+    /// Where a name is that of no tool in it.
+    pub fn only(self, names: &[String]) -> Result<Toolbox, ToolsError> {
+        let place = |name: &String| {
+            let known = || self.specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
+            let found = self.specs.iter().position(|spec| spec.name == *name);
+            found.ok_or_else(|| ToolsError::Unknown { name: name.clone(), known: known() })
+        };
+        let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let specs = places.iter().map(|&at| self.specs[at].clone()).collect();
+        Ok(Toolbox { specs, tools: places.iter().map(|&at| self.tools[at]).collect() })
+    }
+
+    /// What a model is told of them.
+    pub fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    /// Whether `arguments` are what the tool `name` takes.
+    ///
+    /// # Errors
+    /// Where they are not, or there is no such tool: words for the agent that say what is wrong and what is expected.
+    pub fn check(&self, name: &str, arguments: &Value) -> Result<(), String> {
+        self.parse(name, arguments).map(|_| ())
+    }
+
+    /// Does what `call` asks for and tells what came of it; `took_ms` is the caller's to fill.
+    ///
+    /// `submit` is answered by whoever judges claims; here it is refused.
+    pub async fn serve(&self, call: &ToolCall, room: &Room<'_>) -> Observed {
+        let mut observed = Observed::words(call.id.clone(), Status::Ok, "");
+        let served = match self.parse(&call.name, &call.arguments) {
+            Err(why) => Err(Trouble::failed(why)),
+            Ok(Arguments::Bash(arguments)) => bash::serve(&arguments, room, &mut observed).await,
+            Ok(Arguments::Read(arguments)) => match arguments.path.strip_prefix("output:") {
+                Some(name) => outputs::read(name, &arguments, room).await,
+                None => files::read(&arguments, room, &mut observed).await,
+            },
+            Ok(Arguments::Write(arguments)) => files::write(arguments, room, &mut observed).await,
+            Ok(Arguments::Edit(arguments)) => files::edit(arguments, room, &mut observed).await,
+            Ok(Arguments::Search(arguments)) => search::serve(arguments, room, &mut observed).await,
+            Ok(Arguments::Submit) => Err(Trouble::failed("a claim is judged when all other calls are served")),
+        };
+        let (status, words) = match served {
+            Ok(words) => (observed.status, words),
+            Err(trouble) => (trouble.status, trouble.words),
+        };
+        observed.status = status;
+        observed.content = vec![trace::Part::text(words)];
+        observed
+    }
+
+    fn parse(&self, name: &str, arguments: &Value) -> Result<Arguments, String> {
+        match self.tools.iter().find(|tool| tool.name() == name) {
+            Some(tool) => tool.parse(arguments),
+            None => Err(format!("there is no tool `{name}`")),
+        }
+    }
+}
