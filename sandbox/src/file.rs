@@ -295,20 +295,29 @@ fn do_write(ask: &Write) -> Result<Written, Refusal> {
         }
     }
     match &before {
-        // Another name of the file, or its owner, would be lost with a new file in its place.
-        Some(metadata) if metadata.nlink() > 1 || metadata.uid() != rustix::process::geteuid().as_raw() => {
-            overwrite(&path, &ask.bytes).map_err(fail)?;
-        }
-        Some(metadata) => match replace(&path, &ask.bytes, Some(metadata.permissions().mode() & 0o777)) {
-            // A mount point cannot be replaced, nor anything in a folder that may not be written.
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EACCES | libc::EPERM | libc::EROFS)) => {
-                overwrite(&path, &ask.bytes).map_err(fail)?;
-            }
-            other => other.map_err(fail)?,
-        },
+        Some(before) => change(&path, &ask.bytes, before).map_err(fail)?,
         None => replace(&path, &ask.bytes, None).map_err(fail)?,
     }
     Ok(Written { path: shown(path.as_os_str()), digest: Digest::of(&ask.bytes), created: before.is_none() })
+}
+
+/// Gives a file that is there, and was as `before` says, a new content: for operations of a program's own table. Nobody ever
+/// sees half of it where the file can be replaced as a whole.
+///
+/// # Errors
+/// Where neither the folder nor the file may be written, or the disk is full.
+pub fn change(path: &Path, bytes: &[u8], before: &Metadata) -> io::Result<()> {
+    // Another name of the file, or its owner, would be lost with a new file in its place.
+    if before.nlink() > 1 || before.uid() != rustix::process::geteuid().as_raw() {
+        return overwrite(path, bytes);
+    }
+    match replace(path, bytes, Some(before.permissions().mode() & 0o777)) {
+        // A mount point cannot be replaced, nor anything in a folder that may not be written.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EACCES | libc::EPERM | libc::EROFS)) => {
+            overwrite(path, bytes)
+        }
+        other => other,
+    }
 }
 
 /// The path of a file that does not exist yet, without links; its folder is made.
