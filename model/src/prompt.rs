@@ -52,8 +52,9 @@ pub struct SentCall {
 
 /// The request body for `prompt`, byte for byte: the same for the same values, on every machine.
 ///
-/// The messages stand last, and those of a prompt that extends another extend the other's: up to the closing `]}`, the
-/// earlier body is a prefix of the later one as long as `spec`, `system`, `tools` and `max_output` stay the same.
+/// Where a prompt extends another, its messages extend the other's, and all that stands before them is the same: the
+/// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system` and `tools`
+/// stay the same. Only the limit of the output stands after the messages.
 pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
     openai_chat::render(spec, prompt)
 }

@@ -54,7 +54,7 @@ impl Retries {
             Kind::ContextFull => return After::Stop(FaultClass::ContextFull),
             Kind::Refused => return After::Stop(FaultClass::Refused),
             Kind::Rejected => return After::Stop(FaultClass::Rejected),
-            Kind::TimeOver => return After::Stop(FaultClass::Budget),
+            Kind::TimeOver => return After::Stop(FaultClass::Interrupted),
             Kind::Void if self.voids >= self.budget.void_replies => return After::Stop(FaultClass::Unavailable),
             Kind::Void => {
                 self.voids += 1;

@@ -17,30 +17,30 @@ pub(crate) fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
         model: &spec.name,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        max_completion_tokens: limit("max_completion_tokens"),
-        max_tokens: limit("max_tokens"),
         reasoning_effort: spec.effort.as_deref(),
         tools: prompt.tools.iter().map(tool).collect(),
         messages: system.into_iter().chain(turns).collect(),
+        max_completion_tokens: limit("max_completion_tokens"),
+        max_tokens: limit("max_tokens"),
     };
     serde_json::to_string(&request).expect("strings, numbers and JSON values always serialise")
 }
 
-/// The fields in the order in which they are sent: what grows stands last.
+/// The fields in the order in which they are sent: first what stays, then what grows, last what a small budget changes.
 #[derive(Serialize)]
 struct Request<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
 }
 
 #[derive(Serialize)]

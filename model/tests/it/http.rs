@@ -302,7 +302,7 @@ fn an_answer_that_does_not_begin_is_given_up() {
     assert_eq!(class, FaultClass::Unavailable);
     assert!(message.contains("did not begin"), "{message}");
     let (replied, _) = asked(&*model, Purse { time_ms: Some(5), ..Purse::default() }, &clock);
-    assert!(matches!(replied.stop, Stop::Error(Fault { class: FaultClass::Budget, .. })), "{:?}", replied.stop);
+    assert!(matches!(replied.stop, Stop::Error(Fault { class: FaultClass::Interrupted, .. })), "{:?}", replied.stop);
 }
 
 #[test]
