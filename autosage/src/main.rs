@@ -1,1 +1,6 @@
-fn main() {}
+//! The program `autosage`: one call.
+
+fn main() -> std::process::ExitCode {
+    sandbox::enter(tools::OPS);
+    autosage::cli::main(std::env::args_os(), autosage::Parts::real())
+}

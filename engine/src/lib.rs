@@ -1,1 +1,32 @@
 //! The agent loop: decide, do, write down.
+//!
+//! A run is a pure decision repeated over a record. [`Progress`] is the fold of a run's events, [`decide`] says what comes
+//! next, and [`run`] does it and writes down what happened. Nothing else is state: a crash, a later session and a second
+//! question are all the same, events that are folded and gone on from.
+
+mod act;
+mod claim;
+mod decide;
+mod engine;
+mod environments;
+mod harness;
+mod interrupt;
+mod ledger;
+mod progress;
+mod project;
+mod prompt;
+mod run;
+mod scan;
+mod start;
+mod think;
+
+pub use decide::{Act, Claiming, Next, decide};
+pub use engine::{Engine, EngineError, Run};
+pub use environments::Environments;
+pub use harness::{Caps, Harness, HarnessError, LoopSettings, Notes};
+pub use interrupt::Interrupt;
+pub use ledger::{Ledger, Left};
+pub use progress::{Claim, OpenCall, Progress};
+pub use prompt::{RULES, Request};
+pub use run::run;
+pub use start::{Assignment, Surroundings, reopen, start};

@@ -1,0 +1,336 @@
+//! What can be typed: commands, flags, and how their values are read.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+use trace::{NanoUsd, Price};
+
+/// An engine for agents that build themselves.
+///
+/// Give an agent a task; it works in a folder, inside walls, on a record from which everything can be rebuilt.
+#[derive(Debug, Parser)]
+#[command(name = "autosage", version, about, long_about, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "First time here? `autosage demo` needs no key and no server.\n\
+    Keys come from the providers' usual variables, such as OPENAI_API_KEY. Everything that is kept lies under\n\
+    $AUTOSAGE_HOME (default: ~/.local/share/autosage).\n\n\
+    Exit codes: 0 done, 1 ended without success, 2 usage or configuration, 3 budget exhausted, 4 infrastructure, 130 interrupted.")]
+pub struct Line {
+    /// The person's configuration, or `none`. Default: $XDG_CONFIG_HOME/autosage/config.toml, if it is there.
+    #[arg(long, global = true, value_name = "FILE|none")]
+    pub config: Option<String>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give an agent a task and watch it work.
+    ///
+    /// At a terminal the run stays open for a follow-up; what is typed meanwhile waits its turn. Elsewhere stdout carries
+    /// the final answer only, and progress goes to stderr.
+    #[command(after_help = "Examples:\n  autosage run \"make the tests pass\" --check \"cargo test\"\n  \
+        autosage run -f task.md --workspace ../site --max-usd 0.50\n  \
+        autosage run \"tidy the README\" --model ollama/qwen3-coder")]
+    Run(RunArgs),
+    /// Go on with a run: after an interrupt, a crash or a limit, or with a further message.
+    Resume(ResumeArgs),
+    /// Leave a message for a run; its owner takes it in between two steps.
+    Send(SendArgs),
+    /// List the runs, newest first.
+    Runs(RunsArgs),
+    /// Show a run: its story, its events, its cost, a request, or whether its record is intact.
+    Show(ShowArgs),
+    /// The text and settings that shape the agent.
+    #[command(subcommand)]
+    Harness(HarnessCommand),
+    /// Say what works on this machine, and how to mend what does not.
+    Doctor,
+    /// Watch a recorded agent mend a real defect: no key, no server, no root.
+    Demo(DemoArgs),
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What to ask, and whom.
+#[derive(Debug, Default, Args)]
+pub struct ModelArgs {
+    /// The model, as provider/name; `recorded/FILE` replays a recorded conversation.
+    #[arg(long, value_name = "PROVIDER/NAME")]
+    pub model: Option<String>,
+    /// The server's address, with its version: http://HOST:PORT/v1.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The variable that holds the key, for openai-compatible servers [default: AUTOSAGE_API_KEY].
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Dollars for a million tokens of input and of output, for a model without a known price.
+    #[arg(long, value_name = "IN,OUT", value_parser = model::catalog::price)]
+    pub price: Option<Price>,
+    /// The model's window in tokens, where it is not known.
+    #[arg(long, value_name = "TOKENS")]
+    pub context: Option<u64>,
+    /// The most tokens of a reply [default: the model's own, else 8192].
+    #[arg(long, value_name = "TOKENS")]
+    pub max_output: Option<u64>,
+    /// Also write the model's replies to FILE, to be replayed with --model recorded/FILE.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// What may be spent.
+#[derive(Debug, Default, Args)]
+pub struct BudgetArgs {
+    /// The most requests to think [default: 200].
+    #[arg(long, value_name = "N")]
+    pub max_turns: Option<u64>,
+    /// The most tokens, input and output together.
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// The most money, in dollars.
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    pub max_usd: Option<NanoUsd>,
+    /// The most active time, such as 90s, 30m or 2h [default: 2h].
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub max_time: Option<Duration>,
+}
+
+/// How a run is shown.
+#[derive(Debug, Default, Args)]
+pub struct ViewArgs {
+    /// Print the record's events to stdout, one JSON object a line, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How wider rights are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Approve {
+    /// Inside its grant the agent acts without questions; nothing beyond the grant can be had.
+    #[default]
+    Auto,
+}
+
+/// `autosage run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The task; `-` reads it from standard input.
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    pub task: Option<String>,
+    /// Read the task from a file.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The folder to work in [default: the current one].
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
+    /// A command that must succeed before the work is accepted; may be repeated.
+    #[arg(long, value_name = "CMD")]
+    pub check: Vec<String>,
+    /// How often failed checks go back to the agent before the run has failed [default: 5].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_claims: Option<u32>,
+    /// A right beyond the workspace: read=PATH, write=PATH or network; may be repeated.
+    #[arg(long, value_name = "RIGHT", value_parser = right)]
+    pub grant: Vec<Right>,
+    /// The walls: native, reduced (containers without namespaces) or host (none).
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<sandbox::Kind>,
+    /// How wider rights are asked for.
+    #[arg(long, value_enum, default_value_t)]
+    pub approve: Approve,
+    /// Another harness than the embedded one; see `autosage harness export`.
+    #[arg(long, value_name = "DIR")]
+    pub harness: Option<PathBuf>,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// `autosage resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    pub which: Which,
+    /// Say something to the agent first.
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: Option<String>,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub budget: BudgetArgs,
+    /// The walls, where they are to be others than before.
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<sandbox::Kind>,
+    /// How wider rights are asked for.
+    #[arg(long, value_enum, default_value_t)]
+    pub approve: Approve,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// Which run.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The run; the start of its name is enough where it is unique.
+    #[arg(value_name = "RUN", required_unless_present = "last", conflicts_with = "last")]
+    pub run: Option<String>,
+    /// The newest run.
+    #[arg(long)]
+    pub last: bool,
+}
+
+/// `autosage send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The run; the start of its name is enough where it is unique.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// What to say; `-` reads it from standard input.
+    pub text: String,
+}
+
+/// `autosage runs`.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `autosage show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    pub which: Which,
+    /// What to show.
+    #[command(flatten)]
+    pub what: ShowWhat,
+}
+
+/// One of these; the run's story where none is given.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct ShowWhat {
+    /// One line for each event.
+    #[arg(long)]
+    pub events: bool,
+    /// What each request used and cost.
+    #[arg(long)]
+    pub cost: bool,
+    /// The story, and what is yet to come.
+    #[arg(long)]
+    pub follow: bool,
+    /// The run as one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Whether every line and every blob of the record is intact.
+    #[arg(long)]
+    pub verify: bool,
+    /// The request at event SEQ: rebuilt from the events, proven against its digest, printed.
+    #[arg(long, value_name = "SEQ")]
+    pub prompt: Option<u64>,
+}
+
+/// `autosage harness`.
+#[derive(Debug, Subcommand)]
+pub enum HarnessCommand {
+    /// Write the embedded harness into a folder, to be changed and used with --harness.
+    Export {
+        /// The folder; it must be empty or not exist.
+        dir: PathBuf,
+    },
+}
+
+/// `autosage demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// The walls; default: the best that this machine allows.
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<sandbox::Kind>,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// A right beyond the workspace, as it is typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// `read=PATH`
+    Read(PathBuf),
+    /// `write=PATH`
+    Write(PathBuf),
+    /// `network`
+    Network,
+}
+
+fn right(text: &str) -> Result<Right, String> {
+    match text.split_once('=') {
+        None if text == "network" => Ok(Right::Network),
+        Some(("read", path)) if !path.is_empty() => Ok(Right::Read(path.into())),
+        Some(("write", path)) if !path.is_empty() => Ok(Right::Write(path.into())),
+        _ => Err("expected read=PATH, write=PATH or network".to_owned()),
+    }
+}
+
+/// `90s`, `30m`, `2h`, `500ms`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a length of time: expected such as 90s, 30m or 2h");
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..split].parse().map_err(|_| wrong())?;
+    let unit = match &text[split..] {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    match number.checked_mul(unit) {
+        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Dollars with up to nine decimals.
+pub fn usd(text: &str) -> Result<NanoUsd, String> {
+    let wrong = || format!("`{text}` is not an amount of dollars: expected such as 0.50");
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
+        return Err(wrong());
+    }
+    format!("{whole}{part:0<9}").parse().map(NanoUsd).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        <Line as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn lengths_of_time_and_amounts_are_read_strictly() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        assert!(["", "h", "1d", "-1s", "0", "1.5h", "99999999999999999999"].iter().all(|text| duration(text).is_err()));
+        assert_eq!(usd("0.5"), Ok(NanoUsd(500_000_000)));
+        assert_eq!(usd("12"), Ok(NanoUsd(12_000_000_000)));
+        assert!(["", ".5", "1,5", "-1", "1e3", "0.0000000001"].iter().all(|text| usd(text).is_err()));
+    }
+
+    #[test]
+    fn rights_are_read_strictly() {
+        assert_eq!(right("read=/a=b"), Ok(Right::Read("/a=b".into())));
+        assert_eq!(right("network"), Ok(Right::Network));
+        assert!(["read", "read=", "exec=/a", "network=on", ""].iter().all(|text| right(text).is_err()));
+    }
+}

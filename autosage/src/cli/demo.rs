@@ -1,0 +1,124 @@
+//! `autosage demo`: a recorded model, and everything else for real.
+
+use super::args::DemoArgs;
+use super::failure::Failure;
+use super::home::Home;
+use super::run::{NewRun, begin};
+use super::session::{FollowUp, runtime};
+use super::view::View;
+use super::wiring::{self, Thinker};
+use crate::{Parts, Person};
+use anyhow::{Context, anyhow};
+use model::recorded::Pace;
+use sandbox::{Kind, Sandbox};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use trace::{Check, Grant, Limits};
+
+/// The workspace, as a stranger would find it.
+const WORKSPACE: &[(&str, &str)] = &[
+    ("README.md", include_str!("../../demo/workspace/README.md")),
+    ("hours.csv", include_str!("../../demo/workspace/hours.csv")),
+    ("report.sh", include_str!("../../demo/workspace/report.sh")),
+];
+
+/// What a capable model said when it was given this task, turn by turn.
+pub const CONVERSATION: &str = include_str!("../../demo/conversation.jsonl");
+
+/// The id of the recorded model, by which a demo's run goes on.
+pub const MODEL: &str = "recorded/demo";
+
+/// What is asked.
+const TASK: &str =
+    "`sh report.sh hours.csv` stops with an error. Find out why and mend report.sh, for this month and for the next.";
+
+/// What payroll has counted by hand; the agent does not see it.
+const CHECK: &str = "test \"$(sh report.sh hours.csv | tail -n 1)\" = \"total 82:08\"";
+
+/// No reply takes longer than this, so that the whole is worth watching.
+const SLOWEST: Duration = Duration::from_millis(700);
+
+/// Runs the demo.
+pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+    let view = View::new(args.view.json, parts);
+    let scratch = Scratch::make(parts)?;
+    let kind = match args.sandbox {
+        Some(kind) => kind,
+        None => runtime()?.block_on(best(&scratch.0, home, parts, &view))?,
+    };
+    let pace = if parts.person == Person::AtTerminal { Pace::AtMost(SLOWEST) } else { Pace::AtOnce };
+    let recorded = model::recorded::parse(CONVERSATION).map_err(|error| Failure::Infrastructure(error.into()))?;
+    let recorded = Arc::new(recorded.paced(pace));
+    view.say("This is a recorded conversation: the model's words were written down before. All else is real:\n");
+    view.say("the files, the commands, the walls around them, the edits and the check.\n\n");
+    let harness = wiring::harness(None)?;
+    let order = NewRun {
+        task: TASK.to_owned(),
+        workspace: scratch.0.join("hours"),
+        thinker: Thinker { model: recorded.clone(), recorded: Some(recorded), recorder: None },
+        grant: Grant::default(),
+        limits: Limits { turns: Some(harness.settings().budget.turns), ..Limits::default() },
+        checks: vec![Check { command: CHECK.to_owned(), timeout_ms: 60_000 }],
+        max_claims: harness.settings().max_claims,
+        harness,
+        kind,
+        instructions: Vec::new(),
+        follow_up: FollowUp::None,
+        view: view.clone(),
+    };
+    let code = begin(order, home, parts)?;
+    view.say(&format!("\nThe workspace: {}\nThe record:    autosage show --last --events\n", scratch.0.join("hours").display()));
+    Ok(code)
+}
+
+/// A temporary folder with the workspace in it. It stays, so that a person can look at what was done.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make(parts: &Parts) -> Result<Scratch, Failure> {
+        let temporary = parts.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+        let folder = temporary.join(format!("autosage-demo-{}", parts.ids.run(parts.clock.now())));
+        let written = || -> std::io::Result<PathBuf> {
+            std::fs::create_dir_all(folder.join("hours"))?;
+            for (name, text) in WORKSPACE {
+                std::fs::write(folder.join("hours").join(name), text)?;
+            }
+            // The walls want the folder's own path, without links.
+            folder.canonicalize()
+        };
+        let folder = written().with_context(|| format!("laying out the demo in {}", folder.display()));
+        Ok(Scratch(folder.map_err(Failure::Infrastructure)?))
+    }
+}
+
+/// The strongest walls that this machine allows, tried and not guessed.
+async fn best(scratch: &Path, home: &Home, parts: &Parts, view: &View) -> Result<Kind, Failure> {
+    let mut why = String::new();
+    for kind in [Kind::Native, Kind::Reduced, Kind::Host] {
+        match works(kind, scratch, home, parts).await {
+            Ok(()) => return Ok(kind),
+            Err(error) => view.say(&format!("sandbox {kind} does not work here: {error}\n")),
+        }
+        why = format!("not even the sandbox {kind} works here");
+    }
+    Err(Failure::Infrastructure(anyhow!("{why}; `autosage doctor` says more")))
+}
+
+async fn works(kind: Kind, scratch: &Path, home: &Home, parts: &Parts) -> anyhow::Result<()> {
+    let session = scratch.join("probe");
+    std::fs::create_dir_all(session.join("home"))?;
+    std::fs::create_dir_all(session.join("tmp"))?;
+    let sandbox = Sandbox::start(kind, parts.program.clone())?;
+    let plan = wiring::plan(&scratch.join("hours"), &Grant::default(), &session, home, parts);
+    let tried = sandbox.environment(&plan).await;
+    if let Ok(environment) = tried {
+        let sound = environment.probe().await;
+        environment.close().await;
+        std::fs::remove_dir_all(&session)?;
+        anyhow::ensure!(sound, "no command can be started in it");
+        return Ok(());
+    }
+    std::fs::remove_dir_all(&session)?;
+    tried.map(|_| ()).map_err(Into::into)
+}

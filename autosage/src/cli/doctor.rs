@@ -1,0 +1,105 @@
+//! `autosage doctor`: what works on this machine, and how to mend what does not.
+
+use super::config::Config;
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use super::story::clean;
+use crate::Parts;
+use model::catalog;
+
+/// One line of the report.
+struct Finding {
+    name: String,
+    state: State,
+    detail: String,
+    fix: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    Missing,
+    Bad,
+}
+
+/// Looks at everything and prints what it found. The exit code is 0 where an agent can work here.
+pub fn doctor(config: &Result<Config, Failure>, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    let mut findings = vec![home_folder(home), configuration(config)];
+    findings.extend(models(config.as_ref().ok(), parts));
+    let probes = sandbox::probe_native();
+    let native = probes.iter().all(|probe| probe.ok || !probe.required);
+    findings.extend(probes.into_iter().map(|probe| Finding {
+        state: match (probe.ok, probe.required) {
+            (true, _) => State::Good,
+            (false, false) => State::Missing,
+            (false, true) => State::Bad,
+        },
+        name: probe.name.to_owned(),
+        detail: probe.detail,
+        fix: probe.fix,
+    }));
+    let mut text = String::new();
+    for finding in &findings {
+        let mark = match finding.state {
+            State::Good => "ok     ",
+            State::Missing => "absent ",
+            State::Bad => "WRONG  ",
+        };
+        text.push_str(&format!("{mark} {}: {}\n", finding.name, clean(&finding.detail)));
+        for line in finding.fix.iter().flat_map(|fix| fix.lines()) {
+            text.push_str(&format!("          {line}\n"));
+        }
+    }
+    text.push_str(match native {
+        true => "\nThe native sandbox works here.\n",
+        false => "\nThe native sandbox does not work here. `--sandbox reduced` stands on Landlock and seccomp alone: right inside a container.\n",
+    });
+    print(&parts.out, &text);
+    let sound = findings.iter().all(|finding| finding.state != State::Bad);
+    Ok(if sound { 0 } else { 1 })
+}
+
+fn home_folder(home: &Home) -> Finding {
+    let folder = home.folder();
+    let probe = folder.join(".doctor");
+    let tried =
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&probe, b"")).and_then(|()| std::fs::remove_file(&probe));
+    match tried {
+        Ok(()) => Finding { name: "home".into(), state: State::Good, detail: folder.display().to_string(), fix: None },
+        Err(error) => Finding {
+            name: "home".into(),
+            state: State::Bad,
+            detail: format!("{} cannot be written: {error}", folder.display()),
+            fix: Some("set AUTOSAGE_HOME to a folder that can be written".into()),
+        },
+    }
+}
+
+fn configuration(config: &Result<Config, Failure>) -> Finding {
+    match config {
+        Ok(_) => Finding {
+            name: "configuration".into(),
+            state: State::Good,
+            detail: "it can be read, or there is none".into(),
+            fix: None,
+        },
+        Err(failure) => Finding { name: "configuration".into(), state: State::Bad, detail: failure.to_string(), fix: None },
+    }
+}
+
+fn models(config: Option<&Config>, parts: &Parts) -> Vec<Finding> {
+    let configured = config.and_then(|config| config.model.as_deref());
+    let keys: Vec<&str> =
+        catalog::providers().iter().map(|provider| provider.key_var).filter(|name| parts.variable(name).is_some()).collect();
+    let detail = match (configured, keys.is_empty()) {
+        (Some(model), _) => {
+            format!("{model} (configured); keys found: {}", if keys.is_empty() { "none".to_owned() } else { keys.join(", ") })
+        }
+        (None, false) => format!("none configured; keys found: {}", keys.join(", ")),
+        (None, true) => "none configured, and no key is set".to_owned(),
+    };
+    let state = if configured.is_some() || !keys.is_empty() { State::Good } else { State::Missing };
+    let fix = (state == State::Missing).then(|| "`autosage run` says what to set; `autosage demo` needs none".to_owned());
+    vec![Finding { name: "model".into(), state, detail, fix }]
+}

@@ -1,0 +1,75 @@
+//! The command line: arguments, configuration, wiring, terminal. `main` is all that the program calls.
+
+mod args;
+mod config;
+mod demo;
+
+mod doctor;
+mod failure;
+mod home;
+
+mod resume;
+mod run;
+mod runs;
+mod session;
+mod show;
+mod story;
+mod summary;
+mod view;
+mod wiring;
+
+use crate::Parts;
+use args::{Command, HarnessCommand, Line};
+use clap::{CommandFactory, Parser};
+use config::Config;
+use failure::Failure;
+use home::Home;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Reads the command line, does what it says, and returns the exit code: 0 done, 1 ended without success, 2 usage or
+/// configuration, 3 budget exhausted, 4 infrastructure, 130 interrupted.
+pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitCode {
+    let line = match Line::try_parse_from(args) {
+        Ok(line) => line,
+        Err(error) => {
+            let printer = if error.use_stderr() { &parts.err } else { &parts.out };
+            print(printer, &error.render().to_string());
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match obey(line, &mut parts) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            print(&parts.err, &format!("autosage: {failure}\n"));
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
+    let home = Home::find(parts)?;
+    let config = || Config::load(line.config.as_deref(), parts);
+    match line.command {
+        Command::Run(args) => run::run(args, &config()?, &home, parts),
+        Command::Resume(args) => resume::resume(args, &config()?, &home, parts),
+        Command::Send(args) => resume::send(&args, &home, parts),
+        Command::Runs(args) => runs::runs(&args, &home, parts),
+        Command::Show(args) => show::show(&args, &home, parts),
+        Command::Harness(HarnessCommand::Export { dir }) => wiring::export_harness(&dir, parts),
+        Command::Doctor => doctor::doctor(&config(), &home, parts),
+        Command::Demo(args) => demo::demo(&args, &home, parts),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Line::command(), "autosage", &mut text);
+            print(&parts.out, &String::from_utf8_lossy(&text));
+            Ok(0)
+        }
+    }
+}
+
+/// Prints `text`. A reader that went away (`autosage runs | head`) is no trouble of ours, so nothing is said of it.
+fn print(printer: &crate::Printer, text: &str) {
+    let mut printer = printer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _ = printer.write_all(text.as_bytes()).and_then(|()| printer.flush());
+}

@@ -1,0 +1,85 @@
+//! `autosage resume` and `autosage send`: a run goes on.
+
+use super::args::{ResumeArgs, SendArgs};
+use super::config::Config;
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
+use super::summary::Read;
+use super::view::View;
+use super::wiring;
+use crate::Parts;
+use anyhow::{Context, anyhow};
+use engine::Harness;
+use std::io::Read as _;
+use trace::{Delivery, Limits, Outcome, Part, Record};
+
+/// Goes on with a run.
+pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+    let folder = home.which(&args.which)?;
+    let read =
+        Read::new(&folder).with_context(|| format!("reading the run {}", folder.display())).map_err(Failure::Infrastructure)?;
+    let Some(started) = read.started() else {
+        let error = anyhow!("{} does not begin with `Started`, so there is nothing to go on from", folder.display());
+        return Err(Failure::Infrastructure(error));
+    };
+    let harness =
+        Harness::from_record(&started.harness, &trace::blobs(&folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
+    let progress = engine::Progress::of(harness.clone(), &read.events);
+    let waits = trace::inbox::waiting(&folder, progress.delivered()).is_ok_and(|letters| !letters.fresh.is_empty());
+    let limits = wiring::typed_limits(&args.budget);
+    let follow_up = FollowUp::fitting(parts, args.view.json);
+    let nothing_new = args.message.is_none() && !waits && limits == Limits::default();
+    if progress.outcome() == Some(&Outcome::Done) && nothing_new && follow_up == FollowUp::None {
+        return Err(Failure::usage("this run is done; say what comes next with -m TEXT"));
+    }
+    let before = progress.model();
+    let thinker = wiring::thinker(&args.model, config, parts, before, progress.replies())?;
+    let spec = thinker.model.spec();
+    let standing = progress.ledger().limits;
+    wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
+    if let Some(before) = before.filter(|before| before.wire != spec.wire) {
+        return Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}", before.wire, spec.id, spec.wire)));
+    }
+    let other = (Some(spec) != before).then(|| spec.clone());
+    let recorded_kind = started.facts.backend.parse().ok();
+    let kind = args.sandbox.or(recorded_kind).unwrap_or(sandbox::Kind::Native);
+    let view = View::new(args.view.json, parts);
+    let observer = observer(&view, &thinker, parts);
+    let (workspace, grant) = (started.task.workspace.clone(), started.grant.clone());
+    warn_of_weak_walls(kind, &view);
+    let (record, events) = Record::open(&folder, parts.clock.clone(), observer)?;
+    let session = Session { parts, home, folder, thinker, harness, kind, workspace, grant, view, follow_up };
+    runtime()?.block_on(session.hold(async |_, _| {
+        let mut run = engine::reopen(record, &events)?;
+        run.go_on(limits, other)?;
+        if let Some(message) = &args.message {
+            run.hear(vec![Part::text(message)])?;
+        }
+        Ok(run)
+    }))
+}
+
+/// Leaves a message for the owner of a run.
+pub fn send(args: &SendArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    let folder = home.named(&args.run)?;
+    let mut text = args.text.clone();
+    if text == "-" {
+        text.clear();
+        std::io::stdin().read_to_string(&mut text).context("reading the message from standard input").map_err(Failure::Usage)?;
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty"));
+    }
+    let what = Delivery::Message { parts: vec![Part::text(text.trim())] };
+    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("leaving a message for {}: {error}", folder.display()));
+    trace::inbox::leave(&folder, &parts.clock.now().compact(), &what).map_err(failed)?;
+    let id = folder.file_name().unwrap_or_default().to_string_lossy();
+    let told = match trace::owner(&folder).map_err(failed)? {
+        Some(owner) => format!("left for {id}; process {} takes it in at its next step\n", owner.pid),
+        None => format!("left for {id}; nobody works on it now: autosage resume {id}\n"),
+    };
+    print(&parts.err, &told);
+    Ok(0)
+}

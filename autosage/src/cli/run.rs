@@ -1,0 +1,140 @@
+//! `autosage run`: a new run.
+
+use super::args::RunArgs;
+use super::config::Config;
+use super::failure::Failure;
+use super::home::Home;
+use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
+use super::view::View;
+use super::wiring::{self, Thinker};
+use crate::Parts;
+use anyhow::Context;
+use engine::{Assignment, Harness, Surroundings};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use trace::{Check, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task};
+
+/// The most that a task may be, in bytes.
+const MAX_TASK: u64 = 1 << 20;
+
+/// All that a new run is made from.
+pub struct NewRun {
+    /// What is asked.
+    pub task: String,
+    /// Where the work lies.
+    pub workspace: PathBuf,
+    /// Who thinks.
+    pub thinker: Thinker,
+    /// What shapes the agent.
+    pub harness: Harness,
+    /// The rights beyond the workspace.
+    pub grant: Grant,
+    /// What may be spent.
+    pub limits: Limits,
+    /// What must hold at the end.
+    pub checks: Vec<Check>,
+    /// How many claims the checks judge.
+    pub max_claims: u32,
+    /// The walls.
+    pub kind: sandbox::Kind,
+    /// The person's own instructions.
+    pub instructions: Vec<ProjectFile>,
+    /// Whether it stays open.
+    pub follow_up: FollowUp,
+    /// What is seen of it.
+    pub view: View,
+}
+
+/// Reads what was typed and configured, and begins a run.
+pub fn run(args: RunArgs, config: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+    let harness = wiring::harness(args.harness.as_deref())?;
+    let thinker = wiring::thinker(&args.model, config, parts, None, 0)?;
+    let asked = wiring::limits(&args.budget, config)?;
+    wiring::refuse_unpriced(&asked, thinker.model.spec())?;
+    let usual = harness.settings().budget;
+    let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
+    let order = NewRun {
+        task: task(&args)?,
+        workspace: wiring::workspace(args.workspace.as_deref())?,
+        thinker,
+        grant: wiring::grant(&args.grant, config)?,
+        limits: Limits {
+            turns: asked.turns.or(Some(usual.turns)),
+            time_ms: asked.time_ms.or(Some(usual.minutes * 60_000)),
+            ..asked
+        },
+        checks: commands.into_iter().map(|command| Check { command, timeout_ms: wiring::CHECK_MS }).collect(),
+        max_claims: args.max_claims.unwrap_or(harness.settings().max_claims),
+        harness,
+        kind: args.sandbox.or(config.sandbox).unwrap_or_default(),
+        instructions: config.instructions.clone(),
+        follow_up: FollowUp::fitting(parts, args.view.json),
+        view: View::new(args.view.json, parts),
+    };
+    begin(order, home, parts)
+}
+
+/// Begins a run and goes on with it until it rests. Returns the exit code.
+pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+    let NewRun { task, workspace, thinker, harness, grant, limits, checks, max_claims, kind, instructions, follow_up, view } =
+        order;
+    let now = parts.clock.now();
+    let run = parts.ids.run(now);
+    let folder = home.run(&run);
+    let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
+    let assignment = Assignment { run, task, limits, max_claims, grant: grant.clone(), labels: BTreeMap::new() };
+    let surroundings = Surroundings {
+        facts: Facts { date: now.date(), os: parts.os.clone(), git: None, backend: kind.to_string() },
+        project: instructions,
+        program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), build: None },
+    };
+    warn_of_weak_walls(kind, &view);
+    let observer = observer(&view, &thinker, parts);
+    let record = Record::create(&folder, parts.clock.clone(), observer)?;
+    let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
+    let begun = runtime()?.block_on(
+        session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
+    );
+    if begun.is_err() {
+        forget_unstarted(&folder);
+    }
+    begun
+}
+
+/// A run that never began leaves nothing behind.
+fn forget_unstarted(folder: &Path) {
+    if std::fs::metadata(folder.join("trace.jsonl")).is_ok_and(|trace| trace.len() == 0) {
+        // What cannot be removed is an empty run in the list, and no more than that.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// The task's words, from the command line, a file, or standard input where that is asked for.
+fn task(args: &RunArgs) -> Result<String, Failure> {
+    let read = |mut from: Box<dyn Read>, what: &str| {
+        let mut text = String::new();
+        from.by_ref()
+            .take(MAX_TASK + 1)
+            .read_to_string(&mut text)
+            .with_context(|| format!("reading the task from {what}"))
+            .map(|_| text)
+    };
+    let text = match (&args.task, &args.file) {
+        (Some(dash), _) if dash == "-" => read(Box::new(std::io::stdin()), "standard input"),
+        (Some(task), _) => Ok(task.clone()),
+        (None, Some(path)) => {
+            let opened = std::fs::File::open(path).with_context(|| format!("opening the task {}", path.display()));
+            opened.and_then(|file| read(Box::new(file), &path.display().to_string()))
+        }
+        (None, None) => Ok(String::new()),
+    };
+    let text = text.map_err(Failure::Usage)?;
+    match text.trim() {
+        "" => Err(Failure::usage("the task is empty: say what is to be done")),
+        task if task.len() as u64 > MAX_TASK => {
+            Err(Failure::usage("the task has more than 1 MiB: put it into a file of the workspace"))
+        }
+        task => Ok(task.to_owned()),
+    }
+}

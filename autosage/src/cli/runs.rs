@@ -1,0 +1,43 @@
+//! `autosage runs`: every run, newest first.
+
+use super::args::RunsArgs;
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use super::story::{clean, counted, cut_to};
+use super::summary::Read;
+use super::view::look;
+use crate::Parts;
+
+/// Prints the list.
+pub fn runs(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    let runs = home.runs()?;
+    let (_, width) = look(parts);
+    for (id, folder) in &runs {
+        let read = match Read::new(folder) {
+            Ok(read) => read,
+            Err(error) => {
+                print(&parts.err, &format!("autosage: {id} cannot be read: {error}\n"));
+                continue;
+            }
+        };
+        let summary = read.summary();
+        let text = if args.json {
+            serde_json::to_string(&summary).map_err(|error| Failure::Infrastructure(error.into()))?
+        } else {
+            let state = match (summary.state.word(), summary.outcome) {
+                ("ended", Some(outcome)) => outcome.to_owned(),
+                (state, _) => state.to_owned(),
+            };
+            let money = summary.cost_nano_usd.map_or("unpriced".to_owned(), |cost| cost.to_string());
+            let head = format!("{id}  {state:<14}  {:>9}  {money:>9}  ", counted(summary.turns, "turn"));
+            let task = clean(summary.task.lines().next().unwrap_or_default());
+            format!("{head}{}", cut_to(&task, width.saturating_sub(head.len()).max(20)))
+        };
+        print(&parts.out, &format!("{text}\n"));
+    }
+    if runs.is_empty() && !args.json {
+        print(&parts.err, &format!("There are no runs in {} yet. `autosage demo` makes one.\n", home.folder().display()));
+    }
+    Ok(0)
+}

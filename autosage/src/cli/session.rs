@@ -1,0 +1,317 @@
+//! A session: one process that owns a run, from the raising of the walls to the last outcome.
+
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use super::story::clean;
+use super::view::View;
+use super::wiring::{self, Thinker};
+use crate::{Parts, Person};
+use anyhow::{Context, anyhow};
+use engine::{Engine, Environments, Harness, Interrupt, Run};
+use sandbox::Sandbox;
+use std::fs;
+use std::io::BufRead;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use trace::{Event, Grant, Outcome, Part, What};
+
+/// How often the line below the story is drawn anew.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What a session works with.
+pub struct Session<'a> {
+    /// Time, names, surroundings.
+    pub parts: &'a Parts,
+    /// Where everything is kept.
+    pub home: &'a Home,
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Who thinks.
+    pub thinker: Thinker,
+    /// What shapes the agent.
+    pub harness: Harness,
+    /// The walls.
+    pub kind: sandbox::Kind,
+    /// Where the work lies.
+    pub workspace: PathBuf,
+    /// The rights beyond it.
+    pub grant: Grant,
+    /// What is seen of it.
+    pub view: View,
+    /// Whether the run stays open for a follow-up.
+    pub follow_up: FollowUp,
+}
+
+/// Whether a run stays open after its turn has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUp {
+    /// A person may type what comes next.
+    Typed,
+    /// The session ends with the turn.
+    None,
+}
+
+impl FollowUp {
+    /// What fits the surroundings: a follow-up is for a person at a terminal who sees the story.
+    pub fn fitting(parts: &Parts, json: bool) -> FollowUp {
+        match (parts.person, json) {
+            (Person::AtTerminal, false) => FollowUp::Typed,
+            (Person::AtTerminal, true) | (Person::Absent, _) => FollowUp::None,
+        }
+    }
+}
+
+/// What sees every append of a session: the view, a recording that is played or made, and whoever the parts name.
+pub fn observer(view: &View, thinker: &Thinker, parts: &mut Parts) -> trace::Observer {
+    let (view, recorded, recorder) = (view.clone(), thinker.recorded.clone(), thinker.recorder.clone());
+    let mut other = parts.observer.take();
+    let err = parts.err.clone();
+    Box::new(move |event: &Event, line: &str| {
+        if let What::Observed(observed) = &event.what {
+            if let Some(recorded) = &recorded {
+                recorded.observed(observed.exit_code);
+            }
+            if let Some(Err(error)) = recorder.as_ref().map(|recorder| recorder.observed(observed.exit_code)) {
+                print(&err, &format!("autosage: the recording cannot be written: {error}\n"));
+            }
+        }
+        view.event(event, line);
+        if let Some(other) = &mut other {
+            other(event, line);
+        }
+    })
+}
+
+/// A runtime for one session: everything that is awaited, is awaited on this thread.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("starting the runtime").map_err(Failure::Infrastructure)
+}
+
+impl Session<'_> {
+    /// Raises the walls, lets `begin` start or reopen the run, and goes on with it until it rests. Returns the exit code.
+    /// The run's record is owned by then: whoever does not own a run must not touch its session's folder.
+    pub async fn hold(self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
+        let signals = Signals::new().context("listening for signals").map_err(Failure::Infrastructure)?;
+        let sandbox = Sandbox::start(self.kind, self.parts.program.clone())?;
+        let rooms = SessionFolder::make(&self.folder)?;
+        let plan = wiring::plan(&self.workspace, &self.grant, &rooms.0, self.home, self.parts);
+        let environments = Environments::new(&sandbox, plan);
+        let toolbox = tools::builtin(&|name| self.harness.tool(name));
+        let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
+        let toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;
+        let interrupt = Interrupt::default();
+        let heard = |heard: model::Heard<'_>| self.view.heard(heard);
+        let engine = Engine {
+            model: self.thinker.model.as_ref(),
+            toolbox: &toolbox,
+            environments: &environments,
+            clock: self.parts.clock.as_ref(),
+            interrupt: &interrupt,
+            heard: &heard,
+        };
+        let begun = begin(&engine, self.harness.clone()).await;
+        let outcome = match begun {
+            Ok(mut run) => self.turns(&engine, &mut run, signals).await,
+            Err(failure) => Err(failure),
+        };
+        environments.close().await;
+        outcome.map(|outcome| outcome.exit_code())
+    }
+
+    /// Turn after turn of the user, until none follows.
+    async fn turns(&self, engine: &Engine<'_>, run: &mut Run, mut signals: Signals) -> Result<Outcome, Failure> {
+        let mut typed = (self.follow_up == FollowUp::Typed).then(Typed::listen);
+        loop {
+            self.view.work();
+            let outcome = self.turn(engine, run, &mut signals, typed.as_mut()).await?;
+            self.view.rest();
+            self.tell(run, &outcome);
+            let Some(typed) = &mut typed else { return Ok(outcome) };
+            self.view.say("\n› ");
+            let message = tokio::select! {
+                line = typed.lines.recv() => line,
+                () = signals.next() => None,
+            };
+            match message.as_deref().map(str::trim) {
+                None => {
+                    self.view.say("\n");
+                    return Ok(outcome);
+                }
+                Some("" | "/quit" | "/exit") => return Ok(outcome),
+                Some(text) => run.hear(vec![Part::text(text)])?,
+            }
+        }
+    }
+
+    /// One turn of the user. What is typed meanwhile is left in the inbox; the first signal ends the turn, the second the
+    /// process.
+    async fn turn(
+        &self,
+        engine: &Engine<'_>,
+        run: &mut Run,
+        signals: &mut Signals,
+        mut typed: Option<&mut Typed>,
+    ) -> Result<Outcome, Failure> {
+        let turn = engine::run(engine, run);
+        tokio::pin!(turn);
+        let mut ticks = tokio::time::interval(TICK);
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut turn => return Ok(outcome?),
+                () = signals.next() => {
+                    if stopping {
+                        self.view.rest();
+                        self.view.say("ended at once; the record stands\n");
+                        std::process::exit(130);
+                    }
+                    stopping = true;
+                    engine.interrupt.raise();
+                    self.view.say("stopping (once more ends the program at once)\n");
+                }
+                Some(line) = Typed::next(&mut typed) => {
+                    let text = line.trim();
+                    if !text.is_empty() {
+                        let what = trace::Delivery::Message { parts: vec![Part::text(text)] };
+                        let stamp = self.parts.clock.now().compact();
+                        trace::inbox::leave(&self.folder, &stamp, &what)
+                            .context("keeping what was typed")
+                            .map_err(Failure::Infrastructure)?;
+                    }
+                }
+                _ = ticks.tick() => self.view.tick(),
+            }
+        }
+    }
+
+    /// What a person is told at the end of a turn: the answer, and how to go on where it ended early.
+    fn tell(&self, run: &Run, outcome: &Outcome) {
+        if let (FollowUp::None, Some(answer)) = (self.follow_up, run.progress().answer())
+            && !self.view.is_lines()
+        {
+            let answer = if self.parts.person == Person::AtTerminal {
+                answer.lines().map(clean).collect::<Vec<_>>().join("\n")
+            } else {
+                answer.to_owned()
+            };
+            print(&self.parts.out, &format!("{}\n", answer.trim_end()));
+        }
+        let id = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let hint = match outcome {
+            Outcome::Done => return,
+            Outcome::Budget { which, .. } => format!("autosage resume {id} {}", flag(*which)),
+            Outcome::Failed { .. } | Outcome::Refused { .. } | Outcome::ContextFull { .. } => {
+                format!("autosage resume {id} -m TEXT")
+            }
+            Outcome::Infrastructure { .. } | Outcome::Paused { .. } | Outcome::Interrupted => format!("autosage resume {id}"),
+        };
+        self.view.say(&format!("go on with: {hint}\n"));
+    }
+}
+
+/// The flag that raises a limit.
+fn flag(which: trace::Exhausted) -> &'static str {
+    match which {
+        trace::Exhausted::Turns => "--max-turns N",
+        trace::Exhausted::Tokens => "--max-tokens N",
+        trace::Exhausted::Money => "--max-usd USD",
+        trace::Exhausted::Time => "--max-time DUR",
+    }
+}
+
+/// The private home and `/tmp` of a session's environments. They go with the session.
+struct SessionFolder(PathBuf);
+
+impl SessionFolder {
+    fn make(run: &Path) -> Result<SessionFolder, Failure> {
+        let folder = run.join("session");
+        let made = || -> std::io::Result<()> {
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut private = fs::DirBuilder::new();
+            private.mode(0o700).recursive(true);
+            private.create(folder.join("home"))?;
+            private.create(folder.join("tmp"))
+        };
+        made().map_err(|error| Failure::Infrastructure(anyhow!("making the session's folder {}: {error}", folder.display())))?;
+        Ok(SessionFolder(folder))
+    }
+}
+
+impl Drop for SessionFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed when the run is next opened.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ctrl-C and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Lines that a person types.
+struct Typed {
+    lines: mpsc::Receiver<String>,
+}
+
+impl Typed {
+    /// Reads standard input on a thread of its own, which ends with the input or the process.
+    fn listen() -> Typed {
+        let (send, lines) = mpsc::channel(16);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                if send.blocking_send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Typed { lines }
+    }
+
+    /// The next line; never, where nobody types.
+    async fn next(typed: &mut Option<&mut Typed>) -> Option<String> {
+        match typed {
+            Some(typed) => match typed.lines.recv().await {
+                Some(line) => Some(line),
+                None => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Says loudly that there are weaker walls than usual.
+pub fn warn_of_weak_walls(kind: sandbox::Kind, view: &View) {
+    match kind {
+        sandbox::Kind::Native => {}
+        sandbox::Kind::Reduced => view.say("sandbox reduced: no namespaces; Landlock and seccomp stand alone\n"),
+        sandbox::Kind::Host => {
+            view.say("SANDBOX HOST: NO WALLS. Commands run with all your rights: they can read your keys and change any file.\n");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `autosage show`: a run as a story, as events, as a bill, as one object, or as a proof.
+
+use super::args::ShowArgs;
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use super::story::{Story, grouped, length};
+use super::summary::{Read, State};
+use super::view::look;
+use crate::Parts;
+use anyhow::{Context, anyhow};
+use engine::{Harness, Progress, Request};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+use trace::{Asked, Condition, Cost, Digest, Event, Reading, Seq, What};
+
+/// Shows a run.
+pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    let folder = home.which(&args.which)?;
+    let read =
+        || Read::new(&folder).with_context(|| format!("reading the run {}", folder.display())).map_err(Failure::Infrastructure);
+    let what = &args.what;
+    if what.follow {
+        return follow(&folder, parts);
+    } else if what.verify {
+        return verify(&folder, parts);
+    }
+    let read = read()?;
+    let text = if what.events {
+        read.events.iter().map(event_line).collect()
+    } else if what.cost {
+        bill(&read.events)
+    } else if what.json {
+        let json = serde_json::to_string(&read.details()).map_err(|error| Failure::Infrastructure(error.into()))?;
+        format!("{json}\n")
+    } else if let Some(seq) = what.prompt {
+        prompt(&read.events, Seq(seq), &folder)?
+    } else {
+        story(&read, parts)
+    };
+    print(&parts.out, &text);
+    if read.state() == State::Damaged && !what.json {
+        print(&parts.err, "The record is damaged behind this point; `--verify` says where.\n");
+    }
+    Ok(0)
+}
+
+fn story(read: &Read, parts: &Parts) -> String {
+    let (colour, width) = look(parts);
+    let mut story = Story::new(colour, width);
+    read.events.iter().map(|event| story.tell(event)).collect()
+}
+
+/// Tells the story and goes on telling until the run rests and nobody owns it.
+fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
+    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("reading the run {}: {error}", folder.display()));
+    let (colour, width) = look(parts);
+    let mut story = Story::new(colour, width);
+    let mut reading = Reading::open(folder).map_err(failed)?;
+    let runtime = super::session::runtime()?;
+    loop {
+        // Asked before reading, so that nothing is written between the last reading and the end.
+        let owned = trace::owner(folder).map_err(failed)?.is_some();
+        for event in reading.more(|_, _| ()).map_err(failed)? {
+            print(&parts.out, &story.tell(&event));
+        }
+        if !owned {
+            return Ok(0);
+        }
+        runtime.block_on(async { parts.clock.pause(Duration::from_millis(100)).await });
+    }
+}
+
+/// One line for an event, for `grep`.
+fn event_line(event: &Event) -> String {
+    let cause = event.cause.map(|cause| format!(" ← {cause}")).unwrap_or_default();
+    let what = match &event.what {
+        What::Started(started) => format!("{} · {} · harness {}", started.run, started.model.id, started.harness.digest.short()),
+        What::Delivered(delivered) => match &delivered.what {
+            trace::Delivery::Message { parts } => format!("message: {}", one_line(&trace::text_of(parts))),
+            trace::Delivery::Interrupt => "interrupt".to_owned(),
+            trace::Delivery::Session { .. } => "session".to_owned(),
+        },
+        What::Asked(asked) => format!("{} · {} bytes · prompt {}", asked.model, grouped(asked.bytes), asked.prompt.short()),
+        What::Replied(replied) => {
+            let stop = match &replied.stop {
+                trace::Stop::End => "end".to_owned(),
+                trace::Stop::Calls => "calls".to_owned(),
+                trace::Stop::Length => "length".to_owned(),
+                trace::Stop::Refused => "refused".to_owned(),
+                trace::Stop::Error(fault) => format!("error: {}", one_line(&fault.message)),
+            };
+            format!("{stop} · {} in, {} out", grouped(replied.usage.input), grouped(replied.usage.output))
+        }
+        What::Called(called) => format!("{} {}", called.id, one_line(&super::story::headline(called))),
+        What::Observed(observed) => {
+            format!(
+                "{} {} · {} · {}",
+                observed.id,
+                observed.status.word(),
+                length(observed.took_ms),
+                one_line(&trace::text_of(&observed.content))
+            )
+        }
+        What::Verified(verified) => {
+            let passed = verified.checks.iter().filter(|check| check.passed).count();
+            format!("{passed} of {} checks passed", verified.checks.len())
+        }
+        What::Granted(granted) => format!("{:?}", granted.limits),
+        What::Recovered(recovered) => format!("{} bytes put aside: {}", recovered.bytes, recovered.reason),
+        What::Finished(finished) => finished.outcome.word().to_owned(),
+        What::Unknown { .. } => "(unknown to this version)".to_owned(),
+    };
+    format!("{:>5}  {}  {:<9}{cause}  {what}\n", event.seq.0, event.at, event.what.kind())
+}
+
+fn one_line(text: &str) -> String {
+    super::story::cut_to(&super::story::clean(&text.replace('\n', " ")), 120)
+}
+
+/// What each request used and cost.
+fn bill(events: &[Event]) -> String {
+    let mut text =
+        format!("{:>5}  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  cost\n", "event", "input", "cached", "output", "reasoning", "time");
+    let mut ledger = engine::Ledger::default();
+    for event in events {
+        ledger.fold(event);
+        if let What::Replied(replied) = &event.what {
+            let cost = match replied.cost {
+                Cost::NanoUsd(amount) => amount.to_string(),
+                Cost::Unpriced => "unpriced".to_owned(),
+            };
+            let usage = replied.usage;
+            text.push_str(&format!(
+                "{:>5}  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  {cost}{}\n",
+                event.seq.0,
+                grouped(usage.input),
+                grouped(usage.cached),
+                grouped(usage.output),
+                grouped(usage.reasoning),
+                length(replied.timing.total_ms),
+                if replied.estimated { " (tokens estimated)" } else { "" }
+            ));
+        }
+    }
+    let total = ledger.cost().map_or("unpriced".to_owned(), |cost| cost.to_string());
+    text.push_str(&format!(
+        "total  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  {total}\n",
+        grouped(ledger.usage.input),
+        grouped(ledger.usage.cached),
+        grouped(ledger.usage.output),
+        grouped(ledger.usage.reasoning),
+        length(ledger.active_ms)
+    ));
+    if ledger.lost_tokens > 0 {
+        text.push_str(&format!("{} tokens of requests whose answer was lost are charged besides\n", grouped(ledger.lost_tokens)));
+    }
+    text
+}
+
+/// The request at `seq`, rebuilt from the events before it and proven against the digest that was written down.
+fn prompt(events: &[Event], seq: Seq, folder: &Path) -> Result<String, Failure> {
+    let at = |seq: Seq| events.iter().position(|event| event.seq == seq);
+    let asked: Option<&Asked> =
+        at(seq).and_then(|index| if let What::Asked(asked) = &events[index].what { Some(asked) } else { None });
+    let Some(asked) = asked else {
+        let asked: Vec<String> =
+            events.iter().filter(|event| matches!(event.what, What::Asked(_))).map(|event| event.seq.to_string()).collect();
+        return Err(Failure::usage(format!("event {seq} is no request; the requests of this run are: {}", asked.join(", "))));
+    };
+    let Some(What::Started(started)) = events.first().map(|event| &event.what) else {
+        return Err(Failure::Infrastructure(anyhow!("the record does not begin with `Started`")));
+    };
+    let harness =
+        Harness::from_record(&started.harness, &trace::blobs(folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
+    let progress = Progress::of(harness, events.iter().take_while(|event| event.seq <= asked.upto));
+    let body = Request::body(&progress, asked.max_output).unwrap_or_default();
+    let digest = Digest::of(body.as_bytes());
+    if digest != asked.prompt {
+        return Err(Failure::Unsuccessful(anyhow!(
+            "the request at event {seq} was {}, and the events give {}: prompt rules {} then, {} now",
+            asked.prompt.short(),
+            digest.short(),
+            asked.rules,
+            engine::RULES
+        )));
+    }
+    Ok(format!("{body}\n"))
+}
+
+/// Whether every line and every blob is what it was.
+fn verify(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
+    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("reading the run {}: {error}", folder.display()));
+    let (events, reading) = Reading::all(folder).map_err(failed)?;
+    let mut wrong = Vec::new();
+    match reading.condition() {
+        Condition::Intact => {}
+        Condition::Torn { bytes, damage } => wrong.push(format!("the last {bytes} bytes are no event: {damage}")),
+        Condition::Damaged { line, damage } => wrong.push(format!("line {line}: {damage}")),
+    }
+    let blobs = trace::blobs(folder);
+    let named: BTreeSet<Digest> = events.iter().flat_map(|event| blobs_of(&event.what)).collect();
+    wrong.extend(named.iter().filter_map(|digest| blobs.get(digest).err()).map(|error| error.to_string()));
+    if wrong.is_empty() {
+        let digest = reading.digest().map(|digest| digest.to_string()).unwrap_or_default();
+        print(&parts.out, &format!("intact: {} events, {} blobs, digest {digest}\n", events.len(), named.len()));
+        return Ok(0);
+    }
+    print(&parts.out, &format!("not intact: {} events are good\n{}\n", events.len(), wrong.join("\n")));
+    Ok(1)
+}
+
+/// The blobs that an event names.
+fn blobs_of(what: &What) -> Vec<Digest> {
+    match what {
+        What::Started(started) => started.harness.files.values().copied().collect(),
+        What::Replied(replied) => replied.raw.into_iter().collect(),
+        What::Observed(observed) => observed.blob.into_iter().collect(),
+        What::Recovered(recovered) => vec![recovered.blob],
+        What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) | What::Finished(_) => {
+            Vec::new()
+        }
+        What::Unknown { .. } => Vec::new(),
+    }
+}

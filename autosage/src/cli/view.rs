@@ -1,0 +1,213 @@
+//! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
+
+use super::print;
+use super::story::{Colour, Story, clean, counted, cut_to, grouped, length};
+use crate::{Parts, Person, Printer};
+use engine::Ledger;
+use model::Heard;
+use std::sync::{Arc, Mutex, PoisonError};
+use trace::{Clock, Event, Millis, Timestamp, What};
+
+/// How a run is shown. Shared by the record (events), the model (words) and the ticker.
+#[derive(Clone)]
+pub struct View(Arc<Mutex<Shown>>);
+
+enum Shown {
+    /// The record's lines, to standard output.
+    Lines(Printer),
+    /// The story, to standard error.
+    Story { story: Story, printer: Printer, status: Option<Box<Live>> },
+}
+
+/// The line below the story, redrawn while something goes on.
+struct Live {
+    clock: Arc<dyn Clock>,
+    ledger: Ledger,
+    /// The last words that were heard of the reply that is coming.
+    words: String,
+    /// Until when the model's server lets us wait.
+    waiting: Option<Timestamp>,
+    since: Millis,
+    frame: usize,
+    width: usize,
+    running: bool,
+    drawn: bool,
+}
+
+const FRAMES: [char; 4] = ['·', '•', '●', '•'];
+
+impl View {
+    /// The view for `--json`, for a person at a terminal, or for a log.
+    pub fn new(json: bool, parts: &Parts) -> View {
+        let shown = match json {
+            true => Shown::Lines(parts.out.clone()),
+            false => {
+                let (colour, width) = look(parts);
+                let story = Story::new(colour, width);
+                let live = || Live {
+                    clock: parts.clock.clone(),
+                    ledger: Ledger::default(),
+                    words: String::new(),
+                    waiting: None,
+                    since: parts.clock.elapsed(),
+                    frame: 0,
+                    width,
+                    running: true,
+                    drawn: false,
+                };
+                let status = (parts.person == Person::AtTerminal).then(|| Box::new(live()));
+                Shown::Story { story, printer: parts.err.clone(), status }
+            }
+        };
+        View(Arc::new(Mutex::new(shown)))
+    }
+
+    /// An event was written.
+    pub fn event(&self, event: &Event, line: &str) {
+        match &mut *self.lock() {
+            Shown::Lines(printer) => print(printer, &format!("{line}\n")),
+            Shown::Story { story, printer, status } => {
+                let text = story.tell(event);
+                match status {
+                    None => print(printer, &text),
+                    Some(live) => {
+                        let cleared = live.clear();
+                        live.take_in(event);
+                        let drawn = if live.running { live.draw(story) } else { String::new() };
+                        print(printer, &format!("{cleared}{text}{drawn}"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Words came from the model.
+    pub fn heard(&self, heard: Heard<'_>) {
+        match &mut *self.lock() {
+            Shown::Lines(_) => {}
+            Shown::Story { printer, status: None, .. } => {
+                if let Heard::Waiting { until, reason } = heard {
+                    print(printer, &format!("waiting until {until}: {}\n", clean(reason)));
+                }
+            }
+            Shown::Story { status: Some(live), .. } => match heard {
+                Heard::Text(words) | Heard::Reasoning(words) => {
+                    live.waiting = None;
+                    live.words.push_str(words);
+                    let start = live.words.len().saturating_sub(400);
+                    let start = (start..live.words.len()).find(|at| live.words.is_char_boundary(*at)).unwrap_or(0);
+                    live.words.drain(..start);
+                }
+                Heard::Call { name } => live.words = format!("calls {name}"),
+                Heard::Waiting { until, reason } => {
+                    live.waiting = Some(until);
+                    live.words = reason.to_owned();
+                }
+            },
+        }
+    }
+
+    /// Time has passed: the line below the story is drawn anew.
+    pub fn tick(&self) {
+        if let Shown::Story { story, printer, status: Some(live) } = &mut *self.lock()
+            && live.running
+        {
+            live.frame += 1;
+            let text = format!("{}{}", live.clear(), live.draw(story));
+            print(printer, &text);
+        }
+    }
+
+    /// The line below the story goes, so that a person can type.
+    pub fn rest(&self) {
+        if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
+            live.running = false;
+            let text = live.clear();
+            print(printer, &text);
+        }
+    }
+
+    /// Something goes on again.
+    pub fn work(&self) {
+        if let Shown::Story { status: Some(live), .. } = &mut *self.lock() {
+            live.running = true;
+            live.since = live.clock.elapsed();
+        }
+    }
+
+    /// Says something beside the story; nothing where standard output is the event stream and so is standard error's.
+    pub fn say(&self, text: &str) {
+        match &mut *self.lock() {
+            Shown::Lines(_) => {}
+            Shown::Story { printer, status, .. } => {
+                let cleared = status.as_mut().map(|live| live.clear()).unwrap_or_default();
+                print(printer, &format!("{cleared}{text}"));
+            }
+        }
+    }
+
+    /// Whether standard output carries the record's lines, and so nothing else.
+    pub fn is_lines(&self) -> bool {
+        matches!(*self.lock(), Shown::Lines(_))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    fn take_in(&mut self, event: &Event) {
+        self.ledger.fold(event);
+        match &event.what {
+            What::Asked(_) | What::Called(_) => {
+                self.words.clear();
+                self.waiting = None;
+                self.since = self.clock.elapsed();
+                self.running = true;
+            }
+            What::Finished(_) => self.running = false,
+            What::Started(_)
+            | What::Delivered(_)
+            | What::Replied(_)
+            | What::Observed(_)
+            | What::Verified(_)
+            | What::Granted(_)
+            | What::Recovered(_)
+            | What::Unknown { .. } => {}
+        }
+    }
+
+    /// What takes the line away, if it stands.
+    fn clear(&mut self) -> String {
+        if std::mem::take(&mut self.drawn) { "\r\x1b[2K".to_owned() } else { String::new() }
+    }
+
+    fn draw(&mut self, story: &Story) -> String {
+        self.drawn = true;
+        let doing = match (self.waiting, story.going_on()) {
+            (Some(until), _) => format!("waiting until {until}"),
+            (None, Some(call)) => call,
+            (None, None) => "thinking".to_owned(),
+        };
+        let money = self.ledger.cost().map_or("unpriced".to_owned(), |cost| cost.to_string());
+        let spent = format!("{} · {} tokens · {money}", counted(self.ledger.turns, "turn"), grouped(self.ledger.usage.total()));
+        let for_ = length(self.clock.elapsed().saturating_sub(self.since) / 1000 * 1000);
+        let words = clean(self.words.lines().last().unwrap_or_default());
+        let line = format!("{} {} · {for_} · {spent} {words}", FRAMES[self.frame % FRAMES.len()], clean(&doing));
+        format!("\x1b[2m{}\x1b[0m", cut_to(&line, self.width.saturating_sub(1)))
+    }
+}
+
+/// Whether standard error takes colours, and how wide it is.
+pub fn look(parts: &Parts) -> (Colour, usize) {
+    let colour = match (parts.person, parts.variable("NO_COLOR"), parts.variable("TERM")) {
+        (Person::Absent, ..) | (_, Some(_), _) | (_, _, Some("dumb")) => Colour::Off,
+        (Person::AtTerminal, None, _) => Colour::On,
+    };
+    let width = match parts.person {
+        Person::AtTerminal => rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col)),
+        Person::Absent => 120,
+    };
+    (colour, if width == 0 { 80 } else { width })
+}

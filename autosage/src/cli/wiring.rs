@@ -1,0 +1,209 @@
+//! From what was typed and configured to the parts that a run works with.
+
+use super::args::{BudgetArgs, ModelArgs, Right};
+use super::config::Config;
+use super::failure::Failure;
+use super::home::Home;
+use super::print;
+use crate::Parts;
+use anyhow::{Context, anyhow};
+use engine::Harness;
+use model::catalog::{self, Overrides};
+use model::{Access, Model, Recorded, Recorder};
+use sandbox::Plan;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use trace::{Grant, Limits, ModelSpec};
+
+/// The time that a check may take, in milliseconds: as much as a command that asks for the most.
+pub const CHECK_MS: u64 = 60 * 60 * 1000;
+
+/// Who thinks in a session, and who must hear how calls ended.
+pub struct Thinker {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// A recorded conversation that must not diverge.
+    pub recorded: Option<Arc<Recorded>>,
+    /// A recording that is being made.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+/// The model that was asked for, of a run that has had `replies` answers so far. `before` is the model of the run, where
+/// there is one already.
+pub fn thinker(
+    args: &ModelArgs,
+    config: &Config,
+    parts: &Parts,
+    before: Option<&ModelSpec>,
+    replies: u64,
+) -> Result<Thinker, Failure> {
+    let Some(id) = args.model.as_deref().or(before.map(|spec| spec.id.as_str())).or(config.model.as_deref()) else {
+        return Err(no_model());
+    };
+    let usage = |error: anyhow::Error| Failure::Usage(error);
+    if let Some(file) = id.strip_prefix("recorded/") {
+        let recorded = match id {
+            super::demo::MODEL => model::recorded::parse(super::demo::CONVERSATION),
+            _ => model::recorded::load(Path::new(file)),
+        };
+        let recorded = recorded.map_err(|error| usage(error.into()))?;
+        let recorded = Arc::new(recorded.from(replies as usize));
+        return Ok(Thinker { model: recorded.clone(), recorded: Some(recorded), recorder: None });
+    }
+    let provider = catalog::provider_of(id).map_err(|error| usage(error.into()))?;
+    let same = before.filter(|spec| spec.id == id);
+    let configured = config.base_url.as_deref().filter(|_| config.model.as_deref() == Some(id) || provider.base_url.is_none());
+    let named = provider.base_url_var.and_then(|name| parts.variable(name));
+    let typed = args.base_url.as_deref();
+    let base_url = typed.or(named).or(configured).or(same.and_then(|spec| spec.base_url.as_deref())).map(str::to_owned);
+    let overrides = Overrides {
+        base_url,
+        price: args.price.or(same.and_then(|spec| spec.price)),
+        context: args.context.or(same.and_then(|spec| spec.context)),
+        max_output: args.max_output.or(same.map(|spec| spec.max_output)),
+    };
+    let spec = catalog::find(id, &overrides).map_err(|error| usage(error.into()))?;
+    let key_var = args.key_env.as_deref().or(config.key_env.as_deref()).filter(|_| provider.base_url.is_none());
+    let key = parts.variable(key_var.unwrap_or(provider.key_var)).map(str::to_owned);
+    if let (None, Some(name)) = (&key, key_var) {
+        return Err(Failure::usage(format!("--key-env names the variable {name}, which is not set")));
+    }
+    if key.is_none() && provider.key == model::KeyUse::Required {
+        return Err(Failure::usage(format!(
+            "`{id}` needs a key: set {}, or choose another model with --model",
+            provider.key_var
+        )));
+    }
+    let connected = model::connect(spec, Access { key, ..Access::default() });
+    match &args.record {
+        None => Ok(Thinker { model: Arc::from(connected), recorded: None, recorder: None }),
+        Some(path) => {
+            let recorder = Recorder::create(connected, path).with_context(|| format!("making the recording {}", path.display()));
+            let recorder = Arc::new(recorder.map_err(usage)?);
+            Ok(Thinker { model: recorder.clone(), recorded: None, recorder: Some(recorder) })
+        }
+    }
+}
+
+fn no_model() -> Failure {
+    let keys: Vec<String> = catalog::providers()
+        .iter()
+        .filter(|provider| provider.base_url.is_some())
+        .map(|provider| format!("  --model {}/NAME with {}", provider.name, provider.key_var))
+        .collect();
+    Failure::usage(format!(
+        "no model is configured. Name one with --model, or as `model = \"provider/name\"` in the configuration:\n{}\n  \
+         --model openai-compatible/NAME --base-url http://HOST:PORT/v1 for any other server that speaks OpenAI's chat\n\
+         Without any, `autosage demo` shows a recorded agent at real work.",
+        keys.join("\n")
+    ))
+}
+
+/// What may be spent: what was typed, else what is configured.
+pub fn limits(args: &BudgetArgs, config: &Config) -> Result<Limits, Failure> {
+    let configured = config.limits()?;
+    let typed = typed_limits(args);
+    Ok(Limits {
+        turns: typed.turns.or(configured.turns),
+        tokens: typed.tokens.or(configured.tokens),
+        nano_usd: typed.nano_usd.or(configured.nano_usd),
+        time_ms: typed.time_ms.or(configured.time_ms),
+    })
+}
+
+/// What was typed of limits.
+pub fn typed_limits(args: &BudgetArgs) -> Limits {
+    Limits { turns: args.max_turns, tokens: args.max_tokens, nano_usd: args.max_usd, time_ms: args.max_time.map(millis) }
+}
+
+/// A budget in money cannot be kept for a model whose price is not known.
+pub fn refuse_unpriced(limits: &Limits, spec: &ModelSpec) -> Result<(), Failure> {
+    if limits.nano_usd.is_some() && spec.price.is_none() {
+        return Err(Failure::usage(format!(
+            "a budget in dollars cannot be kept: no price is known for `{}`; add --price IN,OUT (dollars for a million tokens)",
+            spec.id
+        )));
+    }
+    Ok(())
+}
+
+/// Whole milliseconds.
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The folder to work in: absolute, without links.
+pub fn workspace(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = named.unwrap_or(Path::new("."));
+    let found = std::fs::canonicalize(folder).with_context(|| format!("opening the workspace {}", folder.display()));
+    let found = found.map_err(Failure::Usage)?;
+    if found.is_dir() { Ok(found) } else { Err(Failure::usage(format!("the workspace {} is not a folder", found.display()))) }
+}
+
+/// The rights beyond the workspace: what is configured and what was typed. Paths must be there.
+pub fn grant(typed: &[Right], config: &Config) -> Result<Grant, Failure> {
+    let absolute = |path: &PathBuf| {
+        let found = std::fs::canonicalize(path).with_context(|| format!("granting {}", path.display()));
+        found.map_err(Failure::Usage)
+    };
+    let mut grant = Grant { network: config.grant.network, ..Grant::default() };
+    for path in &config.grant.read {
+        grant.read.push(absolute(path)?);
+    }
+    for path in &config.grant.write {
+        grant.write.push(absolute(path)?);
+    }
+    for right in typed {
+        match right {
+            Right::Read(path) => grant.read.push(absolute(path)?),
+            Right::Write(path) => grant.write.push(absolute(path)?),
+            Right::Network => grant.network = true,
+        }
+    }
+    Ok(grant)
+}
+
+/// The environments of a session: over `workspace`, with a private home and `/tmp` below `session`.
+pub fn plan(workspace: &Path, grant: &Grant, session: &Path, home: &Home, parts: &Parts) -> Plan {
+    Plan {
+        workspace: workspace.to_owned(),
+        grant: grant.clone(),
+        home: session.join("home"),
+        tmp: session.join("tmp"),
+        hidden: vec![home.folder().to_owned()],
+        user_home: parts.variable("HOME").map(PathBuf::from),
+        limits: sandbox::Limits::default(),
+    }
+}
+
+/// The harness that was asked for.
+pub fn harness(named: Option<&Path>) -> Result<Harness, Failure> {
+    let loaded = match named {
+        None => Harness::embedded(),
+        Some(folder) => Harness::load(folder),
+    };
+    loaded.map_err(|error| Failure::Usage(error.into()))
+}
+
+/// Writes the embedded harness into `dir`.
+pub fn export_harness(dir: &Path, parts: &Parts) -> Result<u8, Failure> {
+    let harness = harness(None)?;
+    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("writing the harness into {}: {error}", dir.display()));
+    if std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::usage(format!("{} is not empty: name a new folder for the harness", dir.display())));
+    }
+    for (path, bytes) in harness.files() {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(failed)?;
+        std::fs::write(&path, bytes).map_err(failed)?;
+    }
+    let text = format!(
+        "{} files in {}. Change them and use them with --harness {}\n",
+        harness.files().len(),
+        dir.display(),
+        dir.display()
+    );
+    print(&parts.out, &text);
+    Ok(0)
+}

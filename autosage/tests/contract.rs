@@ -1,0 +1,288 @@
+//! The contract of the command line, through the real binary: events on stdout, outcomes, exit codes, signals.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Stdio;
+use support::server::{Answer, Server};
+use support::{Called, Place, script};
+
+fn lines(called: &Called) -> Vec<Value> {
+    called.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs the binary with `--json` against `answers` and returns the last event, which must be `Finished`.
+fn finished(name: &str, answers: &str, more: &[&str]) -> (Value, i32) {
+    let (place, server) = (Place::new(name), Server::start(script(answers)));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--json", "--approve", "auto"];
+    args.extend(place.arguments(&server, &work));
+    args.extend(more);
+    let called = place.start(&args);
+    let last = lines(&called).pop().unwrap_or_else(|| panic!("no event: {called:?}"));
+    assert_eq!(last["kind"], "Finished", "{called:?}");
+    (last, called.code)
+}
+
+const FOREVER: &str = r#"[
+  {"calls": [{"name": "bash", "arguments": {"command": "echo 1"}}]}, {"calls": [{"name": "bash", "arguments": {"command": "echo 2"}}]},
+  {"calls": [{"name": "bash", "arguments": {"command": "echo 3"}}]}, {"calls": [{"name": "bash", "arguments": {"command": "echo 4"}}]}
+]"#;
+
+#[test]
+fn stdout_is_the_record_line_by_line_and_ends_with_the_outcome() {
+    let (place, server) = (Place::new("json"), Server::start(script(FOREVER)));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--json", "--approve", "auto", "--sandbox", "native"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.start(&args);
+    assert_eq!(called.code, 0, "{}", called.err);
+    assert_eq!(called.out, std::fs::read_to_string(place.run_folder().join("trace.jsonl")).unwrap());
+    let last = lines(&called).pop().unwrap();
+    assert_eq!((&last["kind"], &last["outcome"], &last["answer"]), (&"Finished".into(), &"done".into(), &"Done.".into()));
+    assert_eq!(last["cost_nano_usd"], Value::Null);
+    assert_eq!(last["usage"]["input"], 500);
+    assert_eq!(last["run"].as_str().unwrap(), place.run_folder().file_name().unwrap().to_str().unwrap());
+
+    let listed = place.start(&["runs", "--json"]);
+    let listed = &lines(&listed)[0];
+    assert_eq!((&listed["state"], &listed["outcome"], &listed["turns"]), (&"ended".into(), &"done".into(), &5.into()));
+    let shown = place.start(&["show", "--last", "--json"]);
+    let shown = &lines(&shown)[0];
+    assert_eq!((&shown["agents"], &shown["digest"]), (&serde_json::json!(["0"]), &last["sum"]));
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 0 && proof.out.starts_with("intact"), "{proof:?}");
+}
+
+#[test]
+fn a_changed_record_is_not_intact() {
+    let (place, server) = (Place::new("tampered"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.start(&args);
+    assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+    let path = place.run_folder().join("trace.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("Done.", "Gone.", 1)).unwrap();
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 1 && proof.out.starts_with("not intact"), "{proof:?}");
+    let listed = place.start(&["runs", "--json"]);
+    assert_eq!(lines(&listed)[0]["state"], "damaged");
+    assert_eq!(place.start(&["resume", "--last", "-m", "on"]).code, 4);
+}
+
+#[test]
+fn usage_errors_print_no_event() {
+    let place = Place::new("usage");
+    let work = place.work().display().to_string();
+    let at = ["--workspace", &work, "--json", "--config", "none"];
+    let server = ["--model", "openai-compatible/m", "--base-url", "http://127.0.0.1:9/v1"];
+    let cases: [(&[&str], &str); 8] = [
+        (&["run", "go"], "autosage demo"),
+        (&["run", "go", "--model", "nobody/x"], "there is no provider `nobody`"),
+        (&["run", "go", "--model", "openai-compatible/m"], "--base-url"),
+        (&["run", "go", "--model", "openai/gpt-5"], "OPENAI_API_KEY"),
+        (&["run", " ", server[0], server[1], server[2], server[3]], "the task is empty"),
+        (&["run", "go", "--max-usd", "1", server[0], server[1], server[2], server[3]], "--price"),
+        (&["run", "go", "--max-time", "soon", server[0], server[1], server[2], server[3]], "length of time"),
+        (&["run", "go", "--grant", "all", server[0], server[1], server[2], server[3]], "read=PATH"),
+    ];
+    for (args, words) in cases {
+        let called = place.start(&[args, &at].concat());
+        assert_eq!((called.code, called.out.as_str()), (2, ""), "{args:?} {}", called.err);
+        assert!(called.err.contains(words), "{args:?}: no {words:?} in\n{}", called.err);
+    }
+    assert!(!place.home().join("runs").exists(), "a usage error leaves no run");
+}
+
+#[test]
+fn budgets_end_a_run_with_exit_code_3() {
+    let cases: [(&str, &[&str], &str); 3] = [
+        ("turns", &["--max-turns", "2"], "turns"),
+        ("tokens", &["--max-tokens", "9500"], "tokens"),
+        ("money", &["--max-usd", "0.09", "--price", "1,10"], "money"),
+    ];
+    for (name, flags, which) in cases {
+        let (last, code) = finished(name, FOREVER, flags);
+        assert_eq!((code, &last["outcome"], &last["which"]), (3, &"budget".into(), &which.into()), "{last}");
+    }
+    let hang = r#"[{"calls": [{"name": "bash", "arguments": {"command": "sleep 300"}}]}]"#;
+    let (last, code) = finished("time", hang, &["--max-time", "1500ms"]);
+    assert_eq!((code, &last["outcome"], &last["which"]), (3, &"budget".into(), &"time".into()), "{last}");
+}
+
+#[test]
+fn what_a_server_refuses_has_an_outcome_of_its_own() {
+    let cases = [
+        ("key", r#"[{"status": 401, "error": "bad key"}]"#, "infrastructure", 4),
+        ("name", r#"[{"status": 404, "error": "no such model"}]"#, "infrastructure", 4),
+        ("window", r#"[{"status": 400, "error": "This model's maximum context length is 4096 tokens"}]"#, "context_full", 1),
+        ("content", r#"[{"text": "I", "finish": "content_filter"}]"#, "refused", 1),
+        ("quota", r#"[{"status": 429, "error": "come back tomorrow", "retry_after": "86400"}]"#, "paused", 4),
+    ];
+    for (name, answers, outcome, exit) in cases {
+        let (last, code) = finished(name, answers, &[]);
+        assert_eq!((code, &last["outcome"]), (exit, &outcome.into()), "{last}");
+        match outcome {
+            "infrastructure" => assert_eq!(last["what"], "model"),
+            "paused" => assert!(last["until"].is_string()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn checks_that_go_on_failing_end_a_run_with_exit_code_1() {
+    let (last, code) = finished("failing", "[]", &["--check", "echo broken; exit 7", "--max-claims", "2"]);
+    assert_eq!((code, &last["outcome"], &last["turns"]), (1, &"failed".into(), &2.into()), "{last}");
+    let (last, code) = finished("failing-budget", "[]", &["--check", "false", "--max-turns", "1"]);
+    assert_eq!((code, &last["outcome"]), (3, &"budget".into()), "{last}");
+}
+
+/// A pipe in the workspace: who writes to it is known to run, and who reads to its end knows that all writers are gone.
+fn pipe(place: &Place) -> std::path::PathBuf {
+    let path = place.work().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    path
+}
+
+/// A command that says that it has begun, counts how often it was, and then never ends.
+const ENDLESS: &str = r#"[{"calls": [{"name": "bash", "arguments": {"command": "exec 9>pipe; echo begun >> counter; setsid sleep 300 & echo begun >&9; sleep 300"}}]}, {"text": "I see."}]"#;
+
+#[test]
+fn ctrl_c_ends_the_turn_and_leaves_a_run_that_goes_on() {
+    let (place, server) = (Place::new("ctrl-c"), Server::start(script(ENDLESS)));
+    let (work, path) = (place.work().display().to_string(), pipe(&place));
+    let mut args = vec!["run", "go", "--json"];
+    args.extend(place.arguments(&server, &work));
+    let child = place.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(File::open(&path).unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    reader.read_to_string(&mut line).unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["kind"], &last["outcome"]), (&"Finished".into(), &"interrupted".into()));
+    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "stop"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "I see.\n"), "{}", resumed.err);
+    assert_eq!(place.read("counter"), "begun\n", "nothing was begun a second time");
+}
+
+#[test]
+fn kill_9_in_a_command_leaves_no_process_and_nothing_is_begun_twice() {
+    let (place, server) = (Place::new("kill-9"), Server::start(script(ENDLESS)));
+    let (work, path) = (place.work().display().to_string(), pipe(&place));
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let mut child = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut reader = BufReader::new(File::open(&path).unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The end of the pipe comes when its last writer is gone, the one in a session of its own included.
+    reader.read_to_string(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    assert_eq!(lines(&place.start(&["runs", "--json"]))[0]["state"], "interrupted");
+
+    let resumed = place.start(&["resume", "--last", "--config", "none"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "I see.\n"), "{}", resumed.err);
+    assert_eq!(place.read("counter"), "begun\n", "nothing was begun a second time");
+    let told = server.bodies().pop().unwrap();
+    assert!(told.contains("its outcome is unknown"), "{told}");
+    assert_eq!(place.start(&["show", "--last", "--verify"]).code, 0);
+}
+
+#[test]
+fn a_message_that_is_sent_to_a_running_run_is_taken_in_once() {
+    let answers =
+        r#"[{"calls": [{"name": "bash", "arguments": {"command": "echo begun > pipe; read line < back"}}]}, {"text": "Yes."}]"#;
+    let (place, server) = (Place::new("send"), Server::start(script(answers)));
+    let (work, path) = (place.work().display().to_string(), pipe(&place));
+    let back = place.work().join("back");
+    rustix::fs::mknodat(rustix::fs::CWD, &back, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    File::open(&path).unwrap().read_to_string(&mut line).unwrap();
+    let id = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    let second = place.start(&["resume", &id, "--config", "none"]);
+    assert!(second.code == 4 && second.err.contains(&child.id().to_string()), "a second owner is refused: {second:?}");
+    assert_eq!(place.start(&["send", &id, "also say yes"]).code, 0);
+    drop(File::options().write(true).custom_flags(0).open(&back).unwrap());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Yes.\n");
+    let told: Vec<bool> = server.bodies().iter().map(|body| body.contains("also say yes")).collect();
+    assert_eq!(told, [false, true]);
+    let events = place.events();
+    let said =
+        events.iter().filter(|event| matches!(&event.what, trace::What::Delivered(delivered) if !delivered.name.is_empty()));
+    assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn a_child_that_outlives_its_command_is_named_and_stopped_by_name() {
+    let answers = vec![
+        call("sleep 300 & echo started"),
+        call("echo next"),
+        Answer {
+            calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": "echo stopping", "stop": ["c1"]}})],
+            ..Answer::default()
+        },
+        call("echo last"),
+    ];
+    let (place, server) = (Place::new("child"), Server::start(answers));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.start(&args);
+    assert_eq!(called.code, 0, "{}", called.err);
+    let names: Vec<Vec<String>> = place
+        .events()
+        .iter()
+        .filter_map(|event| match &event.what {
+            trace::What::Observed(observed) => Some(observed.children.iter().map(|child| child.name.clone()).collect()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, [vec!["c1".to_owned()], vec!["c1".to_owned()], vec![], vec![]]);
+}
+
+fn call(command: &str) -> Answer {
+    Answer { calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": command}})], ..Answer::default() }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_what_to_do() {
+    let place = Place::new("nobody");
+    let work = place.work().display().to_string();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/v1");
+    let called = place.start(&[
+        "run",
+        "go",
+        "--model",
+        "openai-compatible/m",
+        "--base-url",
+        &url,
+        "--workspace",
+        &work,
+        "--config",
+        "none",
+    ]);
+    assert_eq!(called.code, 4, "{}", called.err);
+    assert!(called.err.contains(&url), "{}", called.err);
+}

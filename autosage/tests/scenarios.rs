@@ -1,0 +1,183 @@
+//! The scenario folders, each played through the program's own `main`: what a person typed, what the model said, and what
+//! must stand in the record. `UPDATE_EXPECT=1` writes the expectations anew.
+//!
+//! A folder holds `scenario.toml` (`about`, and `[[step]]`s with `args`, `exit` and perhaps `stdout`), `model.json` (the
+//! answers of a scripted server, in order), `workspace/` (if the work begins with files) and `record.txt` (what happened).
+//! `$WORK` in an argument is the workspace; the model and the configuration are named by the test.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde::Deserialize;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use support::server::Server;
+use support::{CountedIds, Place, SteppedClock, files, script};
+use trace::{Delivery, Event, Said, Stop, What, text_of};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    #[expect(dead_code, reason = "for the reader of the folder")]
+    about: String,
+    step: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    args: Vec<String>,
+    #[serde(default)]
+    exit: i32,
+    stdout: Option<String>,
+    stderr_has: Option<String>,
+}
+
+/// Plays the scenario in `folder` and returns the record's folder as files, and its events.
+fn play(folder: &Path, place: &Place) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
+    let scenario: Scenario = toml::from_str(&fs::read_to_string(folder.join("scenario.toml")).unwrap()).unwrap();
+    for (path, bytes) in folder.join("workspace").is_dir().then(|| files(&folder.join("workspace"))).unwrap_or_default() {
+        let path = place.work().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let server = Server::start(script(&fs::read_to_string(folder.join("model.json")).unwrap()));
+    let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
+    let work = place.work().display().to_string();
+    for step in &scenario.step {
+        let mut args: Vec<String> = step.args.iter().map(|arg| arg.replace("$WORK", &work)).collect();
+        args.extend(["--config".to_owned(), "none".to_owned()]);
+        if matches!(args[0].as_str(), "run" | "resume") {
+            let model = ["--model", "openai-compatible/scripted", "--base-url", &server.base_url];
+            args.extend(model.map(str::to_owned));
+        }
+        if args[0] == "run" {
+            args.extend(["--workspace".to_owned(), work.clone()]);
+        }
+        let called = place.call(&clock, &ids, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(called.code, step.exit, "{args:?}\n{}\n{}", called.out, called.err);
+        if let Some(stdout) = &step.stdout {
+            assert_eq!(called.out.replace(&work, "$WORK"), *stdout, "{args:?}");
+        }
+        if let Some(words) = &step.stderr_has {
+            assert!(called.err.contains(words), "{args:?}: no {words:?} in\n{}", called.err);
+        }
+    }
+    let events = place.events();
+    every_body_is_rebuilt(&server, &events, place);
+    let run = place.run_folder();
+    let kept = files(&run).into_iter().filter(|(path, _)| path != Path::new("lock")).collect();
+    (kept, events)
+}
+
+/// Invariant 4: every body that the server received is the one that the events give, byte for byte.
+fn every_body_is_rebuilt(server: &Server, events: &[Event], place: &Place) {
+    let bodies = server.bodies();
+    let mut sent = bodies.iter().peekable();
+    for event in events {
+        let What::Asked(_) = &event.what else { continue };
+        let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
+        let shown = place.call(&clock, &ids, &["show", "--last", "--prompt", &event.seq.to_string()]);
+        assert_eq!(shown.code, 0, "{}", shown.err);
+        let rebuilt = shown.out.trim_end_matches('\n');
+        assert_eq!(sent.next().map(String::as_str), Some(rebuilt), "the request at event {}", event.seq);
+        // A retry sends the same bytes again.
+        while sent.next_if(|body| body.as_str() == rebuilt).is_some() {}
+    }
+    assert_eq!(sent.next(), None, "a body that no event asks for");
+}
+
+/// The record as a reader needs it: what happened, without times, digests and places.
+fn projection(events: &[Event], work: &Path) -> String {
+    let mut text = String::new();
+    for event in events {
+        let cause = event.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
+        let what = match &event.what {
+            What::Started(started) => format!("{} | tools {}", text_of(&started.task.parts), started.tools.len()),
+            What::Delivered(delivered) => match &delivered.what {
+                Delivery::Message { parts } => format!("message: {}", text_of(parts)),
+                Delivery::Interrupt => "interrupt".to_owned(),
+                Delivery::Session { .. } => "session".to_owned(),
+            },
+            What::Asked(asked) => format!("upto {} | most {}", asked.upto, asked.max_output),
+            What::Replied(replied) => replied_line(replied),
+            What::Called(called) => format!("{} {} {}", called.id, called.tool, called.raw),
+            What::Observed(observed) => {
+                let exit = observed.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
+                let same = observed.same_as.as_ref().map(|first| format!(" same as {first}")).unwrap_or_default();
+                format!("{} {}{exit}{same}\n{}", observed.id, observed.status.word(), text_of(&observed.content))
+            }
+            What::Verified(verified) => {
+                let checks: Vec<String> = verified
+                    .checks
+                    .iter()
+                    .map(|check| format!("\n{} {} {}", check.passed, check.command, check.output))
+                    .collect();
+                format!("{:?}{}", verified.verdict, checks.concat())
+            }
+            What::Granted(granted) => format!("{:?}", granted.limits),
+            What::Recovered(recovered) => recovered.reason.clone(),
+            What::Finished(finished) => format!("{} | turns {} | {:?}", finished.outcome.word(), finished.turns, finished.answer),
+            What::Unknown { kind, .. } => kind.clone(),
+        };
+        let what = what.trim_end().replace('\n', "\n      | ");
+        writeln!(text, "{:>3} {}{cause}  {what}", event.seq.0, event.what.kind()).unwrap();
+    }
+    text.replace(&work.display().to_string(), "$WORK")
+}
+
+fn replied_line(replied: &trace::Replied) -> String {
+    let parts: Vec<String> = replied
+        .parts
+        .iter()
+        .map(|part| match part {
+            Said::Text { text } => format!("text {text:?}"),
+            Said::Reasoning { text } => format!("reasoning {text:?}"),
+            Said::Opaque { wire, .. } => format!("opaque of {wire}"),
+            Said::Call { id, name, .. } => format!("call {id:?} {name}"),
+            Said::Cut { name, raw } => format!("cut {name} {raw:?}"),
+        })
+        .collect();
+    let stop = match &replied.stop {
+        Stop::Error(fault) => format!("error {:?}", fault.class),
+        stop => format!("{stop:?}").to_lowercase(),
+    };
+    format!("{stop} | {} | attempts {}", parts.join(", "), replied.attempts.len())
+}
+
+#[test]
+fn scenarios_give_the_expected_record() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let mut folders: Vec<PathBuf> = fs::read_dir(scenarios).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|folder| folder.join("scenario.toml").is_file());
+    folders.sort();
+    assert!(!folders.is_empty());
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        println!("scenario {name}");
+        let place = Place::new(&name);
+        let (_, events) = play(&folder, &place);
+        let actual = projection(&events, &place.work());
+        expect_test::expect_file![folder.join("record.txt")].assert_eq(&actual);
+    }
+}
+
+#[test]
+fn two_runs_of_one_scenario_give_the_same_bytes() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    for name in ["second-question", "check-fails-once"] {
+        let play_once = || {
+            let place = Place::new(&format!("twice-{name}"));
+            play(&scenarios.join(name), &place).0
+        };
+        let (first, second) = (play_once(), play_once());
+        assert_eq!(first.iter().map(|file| &file.0).collect::<Vec<_>>(), second.iter().map(|file| &file.0).collect::<Vec<_>>());
+        for (first, second) in first.iter().zip(&second) {
+            assert!(first == second, "{name}: {} differs", first.0.display());
+        }
+    }
+}

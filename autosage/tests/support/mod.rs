@@ -1,0 +1,193 @@
+//! What the end-to-end tests share: a server, a home, a workspace, and a program with a clock and names of its own.
+
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+pub mod server;
+
+use autosage::{Parts, Person};
+use server::{Answer, Server};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use trace::{Clock, Event, Ids, Millis, Pause, RunId, Timestamp};
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_autosage");
+
+/// A clock that an append moves on by ten milliseconds, and a pause by its length. Nothing ever lasts too long by it.
+pub struct SteppedClock {
+    now: AtomicI64,
+    elapsed: AtomicU64,
+}
+
+impl SteppedClock {
+    pub fn new() -> SteppedClock {
+        // 2026-11-29T12:00:00Z
+        SteppedClock { now: AtomicI64::new(1_795_953_600_000), elapsed: AtomicU64::new(0) }
+    }
+
+    pub fn step(&self, millis: u64) {
+        self.now.fetch_add(millis as i64, Ordering::SeqCst);
+        self.elapsed.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SteppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.now.load(Ordering::SeqCst))
+    }
+    fn elapsed(&self) -> Millis {
+        self.elapsed.load(Ordering::SeqCst)
+    }
+    fn pause(&self, length: Duration) -> Pause {
+        self.step(length.as_millis() as u64);
+        Box::pin(std::future::ready(()))
+    }
+    fn limit(&self, _: Duration) -> Pause {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Names in order: `run-1`, `run-2` …
+pub struct CountedIds(pub AtomicU64);
+
+impl Ids for CountedIds {
+    fn run(&self, _: Timestamp) -> RunId {
+        format!("run-{}", self.0.fetch_add(1, Ordering::SeqCst) + 1).parse().unwrap()
+    }
+}
+
+/// A folder with a home and a workspace, removed at the end.
+pub struct Place {
+    root: PathBuf,
+}
+
+impl Place {
+    /// An empty place at a path that `name` gives, so that two runs of one scenario lie in the same folder.
+    pub fn new(name: &str) -> Place {
+        let root = std::env::temp_dir().join(format!("autosage-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("work")).unwrap();
+        Place { root: root.canonicalize().unwrap() }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.work().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.work().join(path)).unwrap()
+    }
+
+    /// The folder of the only run, or of the newest.
+    pub fn run_folder(&self) -> PathBuf {
+        let mut runs: Vec<PathBuf> = fs::read_dir(self.home().join("runs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        runs.sort();
+        runs.pop().unwrap()
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        trace::Reading::all(&self.run_folder()).unwrap().0
+    }
+
+    /// Calls the program's own `main` with parts of the test's own.
+    pub fn call(&self, clock: &Arc<SteppedClock>, ids: &Arc<CountedIds>, args: &[&str]) -> Called {
+        let (out, err) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let stepped = clock.clone();
+        let variables = [("AUTOSAGE_HOME", self.home()), ("HOME", self.root.join("person"))];
+        let parts = Parts {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value.into_os_string())).collect(),
+            program: sandbox::Program::Path(PROGRAM.into()),
+            os: "linux test".to_owned(),
+            out: out.clone(),
+            err: err.clone(),
+            person: Person::Absent,
+            observer: Some(Box::new(move |_, _| stepped.step(10))),
+        };
+        let args = std::iter::once("autosage").chain(args.iter().copied()).map(OsString::from);
+        let code = autosage::cli::main(args, parts);
+        let text = |bytes: &Mutex<Vec<u8>>| String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+        let code = if code == std::process::ExitCode::SUCCESS { 0 } else { exit_code(code) };
+        Called { code, out: text(&out), err: text(&err) }
+    }
+
+    /// Starts the real binary.
+    #[allow(clippy::disallowed_methods, reason = "a test of the binary starts the binary")]
+    pub fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(PROGRAM);
+        command.args(args).env_clear().env("AUTOSAGE_HOME", self.home()).env("HOME", self.root.join("person"));
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").stdin(std::process::Stdio::null());
+        command
+    }
+
+    /// Runs the real binary to its end.
+    pub fn start(&self, args: &[&str]) -> Called {
+        let output = self.command(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Called { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The arguments that name `server` and this workspace.
+    pub fn arguments<'a>(&'a self, server: &'a Server, work: &'a str) -> Vec<&'a str> {
+        vec!["--model", "openai-compatible/scripted", "--base-url", &server.base_url, "--workspace", work, "--config", "none"]
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// What became of a call of the program.
+#[derive(Debug)]
+pub struct Called {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// `ExitCode` hides its number; its debug form shows it.
+fn exit_code(code: std::process::ExitCode) -> i32 {
+    let digits: String = format!("{code:?}").chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(-1)
+}
+
+/// Reads a list of answers.
+pub fn script(text: &str) -> Vec<Answer> {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Every file below `folder`, with its content.
+pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push((path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,86 @@
+//! Verify: a claim goes to the checks, which see the workspace and not the conversation.
+
+use crate::act::{Arguments, called, read_arguments};
+use crate::decide::Claiming;
+use crate::engine::{Engine, EngineError, Run};
+use crate::harness::{Notes, fill};
+use crate::progress::OpenCall;
+use trace::{CheckResult, Observed, Seq, Status, Verdict, Verified, What};
+
+/// Lets the checks judge a claim, and answers the call of `submit` that made it, if one did.
+pub(crate) async fn verify(engine: &Engine<'_>, run: &mut Run, claiming: Claiming) -> Result<(), EngineError> {
+    match claiming {
+        Claiming::Reply(claim) => judge(engine, run, claim.at).await.map(|_| ()),
+        Claiming::Submit(call) => submit(engine, run, &call).await,
+    }
+}
+
+async fn submit(engine: &Engine<'_>, run: &mut Run, call: &OpenCall) -> Result<(), EngineError> {
+    let arguments = read_arguments(engine, run.progress(), call);
+    let seq = run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments)))?.seq;
+    let observed = match arguments {
+        Arguments::Refused(why) => Observed::words(call.id.clone(), Status::Failed, why),
+        Arguments::Usable(_) => match judge(engine, run, seq).await? {
+            None => Observed::words(call.id.clone(), Status::Ok, &run.progress().harness().notes().accepted),
+            Some(verified) => observation(run, call, &verified),
+        },
+    };
+    run.note(Some(seq), What::Observed(observed)).map(|_| ())
+}
+
+/// Runs the checks and writes down the verdict; `None` where the run has no checks.
+async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<Verified>, EngineError> {
+    let checks = run.progress().checks().to_vec();
+    if checks.is_empty() {
+        return Ok(None);
+    }
+    let caps = run.progress().harness().settings().caps;
+    let caps = sandbox::capture::Caps { head: caps.head_bytes, tail: caps.tail_bytes };
+    run.sync()?;
+    let began = engine.clock.elapsed();
+    let environment = engine.environments.fresh().await;
+    let (verdict, results) = match environment {
+        Ok(ref environment) => tokio::select! {
+            verdict = verify::verify(&checks, environment, caps) => verdict,
+            () = engine.interrupt.raised() => (Verdict::Unjudged { reason: "interrupted".to_owned() }, Vec::new()),
+        },
+        Err(ref error) => (Verdict::Unjudged { reason: error.to_string() }, Vec::new()),
+    };
+    if let Ok(environment) = environment {
+        environment.close().await;
+    }
+    let took_ms = engine.clock.elapsed().saturating_sub(began);
+    let verified = Verified { verdict, checks: results, took_ms };
+    run.note(Some(claim), What::Verified(verified.clone()))?;
+    Ok(Some(verified))
+}
+
+/// What the call of `submit` is told of the verdict.
+fn observation(run: &Run, call: &OpenCall, verified: &Verified) -> Observed {
+    let notes = run.progress().harness().notes();
+    match &verified.verdict {
+        Verdict::Pass => Observed::words(call.id.clone(), Status::Ok, &notes.accepted),
+        Verdict::Fail => Observed::words(call.id.clone(), Status::Failed, failure(notes, verified, run.progress().claims_left())),
+        Verdict::Unjudged { reason } => Observed::words(call.id.clone(), Status::Failed, reason),
+    }
+}
+
+/// What an agent is told of checks that failed.
+pub(crate) fn failure(notes: &Notes, verified: &Verified, left: u32) -> String {
+    let failed: Vec<&CheckResult> = verified.checks.iter().filter(|check| !check.passed).collect();
+    let results: Vec<String> = failed
+        .iter()
+        .map(|check| {
+            let ending = match (check.exit_code, check.timed_out) {
+                (_, true) => "timed out".to_owned(),
+                (Some(code), false) => format!("exit code {code}"),
+                (None, false) => "ended by a signal".to_owned(),
+            };
+            let words = [("command", check.command.as_str()), ("output", check.output.trim_end()), ("ending", &ending)];
+            fill(&notes.check_result, &words)
+        })
+        .collect();
+    let (number, total, left) = (failed.len().to_string(), verified.checks.len().to_string(), left.to_string());
+    let words = [("failed", number.as_str()), ("total", &total), ("left", &left), ("results", &results.join("\n\n"))];
+    fill(&notes.checks_failed, &words)
+}

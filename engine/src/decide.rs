@@ -1,0 +1,135 @@
+//! The decision: what comes next, from what has happened and from nothing else.
+
+use crate::progress::{Claim, OpenCall, Progress};
+use crate::prompt::{Refusal, Request};
+use trace::{Exhausted, Fault, FaultClass, Outcome, Unavailable, Verdict};
+
+/// What comes next in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Ask the model.
+    Think(Box<Request>),
+    /// Serve calls.
+    Act(Act),
+    /// Nothing, until something comes from outside.
+    Wait,
+    /// Let the checks judge a claim.
+    Verify(Claiming),
+    /// End the turn of the user.
+    Finish(Outcome),
+}
+
+/// How calls are served.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// These calls, side by side: neighbours that leave the world as it is, or a single one.
+    Serve(Vec<OpenCall>),
+    /// No call is served any more: each that is open is told that the run was stopped.
+    Settle(Vec<OpenCall>),
+}
+
+/// A claim on its way to the checks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claiming {
+    /// The words of a reply without calls.
+    Reply(Claim),
+    /// A call of `submit`, served after all others of its reply.
+    Submit(OpenCall),
+}
+
+/// What comes next. Pure: no clock, no environment, no file, no random number.
+pub fn decide(progress: &Progress) -> Next {
+    if progress.outcome().is_some() {
+        return Next::Wait;
+    }
+    if let Some(next) = open_calls(progress) {
+        return next;
+    }
+    if progress.is_interrupted() {
+        return Next::Finish(Outcome::Interrupted);
+    }
+    if let Some(reason) = progress.lost() {
+        return Next::Finish(Outcome::Infrastructure { what: Unavailable::Sandbox, reason: reason.to_owned() });
+    }
+    if let Some(outcome) = progress.fault().and_then(|fault| fault_outcome(fault, progress)) {
+        return Next::Finish(outcome);
+    }
+    if let Some(next) = progress.claim().and_then(|claim| judge(claim, progress)) {
+        return next;
+    }
+    if let Some(which) = progress.ledger().exhausted() {
+        return Next::Finish(budget(which, progress));
+    }
+    match Request::next(progress) {
+        Ok(request) => Next::Think(Box::new(request)),
+        Err(Refusal::Budget(which)) => Next::Finish(budget(which, progress)),
+        Err(Refusal::NotStarted) => Next::Wait,
+    }
+}
+
+/// What to do about calls without observation, if there are any.
+fn open_calls(progress: &Progress) -> Option<Next> {
+    let open: Vec<&OpenCall> = progress.open_calls().collect();
+    let first = *open.first()?;
+    let time_is_over = progress.ledger().exhausted() == Some(Exhausted::Time);
+    // A call that was begun and has no observation belongs to a session that died: it is not begun a second time.
+    let died = open.iter().any(|call| call.called.is_some());
+    if died || progress.is_interrupted() || time_is_over || progress.lost().is_some() {
+        return Some(Next::Act(Act::Settle(open.into_iter().cloned().collect())));
+    }
+    let is_read_only =
+        |call: &OpenCall| call.same_as.is_none() && progress.tools().iter().any(|tool| tool.name == call.tool && tool.read_only);
+    let submit = |call: &&OpenCall| call.tool == "submit" && call.same_as.is_none();
+    let served: Vec<&OpenCall> = open.iter().copied().filter(|call| !submit(call)).collect();
+    let Some(head) = served.first() else {
+        return Some(Next::Verify(Claiming::Submit(first.clone())));
+    };
+    let batch = match is_read_only(head) {
+        true => served.iter().take_while(|call| is_read_only(call)).map(|call| (*call).clone()).collect(),
+        false => vec![(*head).clone()],
+    };
+    Some(Next::Act(Act::Serve(batch)))
+}
+
+/// What a claim leads to: the checks, the end, or (after a failure) nothing, so that the agent goes on.
+fn judge(claim: &Claim, progress: &Progress) -> Option<Next> {
+    match &claim.verdict {
+        None if claim.by.is_none() && progress.checks().is_empty() => Some(Next::Finish(Outcome::Done)),
+        None => Some(Next::Verify(Claiming::Reply(claim.clone()))),
+        Some(Verdict::Pass) => Some(Next::Finish(Outcome::Done)),
+        Some(Verdict::Fail) if progress.claims_left() > 0 => None,
+        Some(Verdict::Fail) => {
+            Some(Next::Finish(Outcome::Failed { reason: "the checks still fail after the last claim".to_owned() }))
+        }
+        Some(Verdict::Unjudged { reason }) => {
+            Some(Next::Finish(Outcome::Infrastructure { what: Unavailable::Check, reason: reason.clone() }))
+        }
+    }
+}
+
+/// How a request without usable answer ends the turn; `None` where the run goes on.
+fn fault_outcome(fault: &Fault, progress: &Progress) -> Option<Outcome> {
+    let reason = fault.message.clone();
+    match fault.class {
+        FaultClass::ContextFull => Some(Outcome::ContextFull { reason }),
+        FaultClass::Refused => Some(Outcome::Refused { reason }),
+        FaultClass::Rejected | FaultClass::Unavailable => Some(Outcome::Infrastructure { what: Unavailable::Model, reason }),
+        FaultClass::Paused { until } => Some(Outcome::Paused { until, reason }),
+        FaultClass::Budget => Some(budget(which_fell_short(progress), progress)),
+        // We stopped it ourselves: the interrupt or the time says how the turn ends.
+        FaultClass::Interrupted => progress.ledger().exhausted().map(|which| budget(which, progress)),
+    }
+}
+
+/// The limit that a retry no longer fitted.
+fn which_fell_short(progress: &Progress) -> Exhausted {
+    match Request::next(progress) {
+        Err(Refusal::Budget(which)) => which,
+        _ if progress.ledger().limits.nano_usd.is_some() => Exhausted::Money,
+        _ => Exhausted::Tokens,
+    }
+}
+
+fn budget(which: Exhausted, progress: &Progress) -> Outcome {
+    Outcome::Budget { which, reason: progress.ledger().reason(which) }
+}

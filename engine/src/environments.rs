@@ -1,0 +1,48 @@
+//! The environments of a session: the agent's own, made at its first use, and a fresh one for the checks.
+
+use sandbox::{Environment, Plan, Sandbox, SandboxError};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Makes the environments of one session, all after one plan.
+pub struct Environments<'a> {
+    sandbox: &'a Sandbox,
+    plan: Plan,
+    open: RefCell<Option<Rc<Environment>>>,
+}
+
+impl<'a> Environments<'a> {
+    /// Environments of `sandbox` after `plan`; none is made yet.
+    pub fn new(sandbox: &'a Sandbox, plan: Plan) -> Environments<'a> {
+        Environments { sandbox, plan, open: RefCell::new(None) }
+    }
+
+    /// The agent's environment.
+    ///
+    /// # Errors
+    /// Where it is not there yet and cannot be made.
+    pub async fn agent(&self) -> Result<Rc<Environment>, SandboxError> {
+        if let Some(open) = self.open.borrow().as_ref() {
+            return Ok(Rc::clone(open));
+        }
+        let made = Rc::new(self.sandbox.environment(&self.plan).await?);
+        Ok(Rc::clone(self.open.borrow_mut().get_or_insert(made)))
+    }
+
+    /// A fresh environment, after the agent's own is closed and everything in it has ended.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub async fn fresh(&self) -> Result<Environment, SandboxError> {
+        self.close().await;
+        self.sandbox.environment(&self.plan).await
+    }
+
+    /// Ends everything that runs in the agent's environment. The next use makes a new one.
+    pub async fn close(&self) {
+        let open = self.open.borrow_mut().take();
+        if let Some(environment) = open.and_then(Rc::into_inner) {
+            environment.close().await;
+        }
+    }
+}

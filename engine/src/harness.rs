@@ -1,0 +1,317 @@
+//! The harness: the folder of text and settings that shapes an agent. Immutable once loaded, named by its digest.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use trace::{Blobs, Digest, HarnessRef};
+
+/// The files of the default harness, as they stand in `harness/default/`.
+macro_rules! embedded {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_bytes!(concat!("../../harness/default/", $path)))),*]
+    };
+}
+
+const DEFAULT: &[(&str, &[u8])] = embedded![
+    "harness.toml",
+    "instructions/system.md",
+    "loop.toml",
+    "notes.toml",
+    "tools/bash/tool.toml",
+    "tools/edit/tool.toml",
+    "tools/read/tool.toml",
+    "tools/search/tool.toml",
+    "tools/submit/tool.toml",
+    "tools/write/tool.toml",
+];
+
+/// The most that one file of a harness may hold, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Why a harness cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// A file cannot be read.
+    #[error("reading the harness file {path}: {error}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// A file is missing, or does not say what it must.
+    #[error("the harness file {path}: {why}")]
+    Content {
+        /// Which file.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A loaded harness.
+#[derive(Clone, Debug)]
+pub struct Harness {
+    name: String,
+    digest: Digest,
+    files: BTreeMap<String, Vec<u8>>,
+    settings: LoopSettings,
+    notes: Notes,
+    system: String,
+}
+
+/// `harness.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    name: String,
+}
+
+/// `loop.toml`: how far the loop goes, and how much of an output an agent sees.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopSettings {
+    /// The tools that are on, in the order in which a model sees them.
+    pub tools: Vec<String>,
+    /// How many claims the checks judge before the run has failed.
+    pub max_claims: u32,
+    /// What a run may spend unless the person says otherwise.
+    pub budget: StepBudget,
+    /// How much of an output an agent sees.
+    pub caps: Caps,
+}
+
+/// The default budget.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepBudget {
+    /// Requests to think.
+    pub turns: u64,
+    /// Minutes of active time.
+    pub minutes: u64,
+}
+
+/// How much of an output an agent sees.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caps {
+    /// Bytes from the start of a command's output.
+    pub head_bytes: usize,
+    /// Bytes from its end.
+    pub tail_bytes: usize,
+    /// Lines of a file that one `read` shows.
+    pub read_lines: usize,
+    /// Bytes of a file that one `read` shows.
+    pub read_bytes: usize,
+}
+
+macro_rules! notes {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// `notes.toml`: what the engine tells an agent besides the observations of its tools.
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Notes {
+            $($(#[$doc])* pub $name: String,)*
+        }
+    };
+}
+
+notes! {
+    /// A call was written as text.
+    text_call,
+    /// A call was cut off by the length limit: `{name}`.
+    cut_call,
+    /// A reply without calls was cut off by the length limit.
+    cut_text,
+    /// The claim holds.
+    accepted,
+    /// The claim does not hold: `{failed}`, `{total}`, `{left}`, `{results}`.
+    checks_failed,
+    /// What one check said: `{command}`, `{output}`, `{ending}`.
+    check_result,
+    /// A later session goes on with the run.
+    session,
+    /// A call was going on when the run stopped.
+    interrupted,
+    /// A call had not begun when the run stopped.
+    not_started,
+    /// An unknown tool was called: `{name}`, `{tools}`.
+    no_tool,
+    /// A call's arguments were not usable: `{why}`.
+    bad_arguments,
+    /// Above the project's own instructions: `{path}`.
+    project_file,
+    /// The surroundings, captured at the start: `{os}`, `{date}`, `{workspace}`, `{git}`, `{backend}`.
+    facts,
+}
+
+/// `template` with each `{name}` of `words` replaced; a word's own braces are left alone.
+pub fn fill(template: &str, words: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        text.push_str(&rest[..open]);
+        let word = rest[open + 1..].find('}').and_then(|close| {
+            let name = &rest[open + 1..open + 1 + close];
+            words.iter().find(|(word, _)| *word == name).map(|(_, value)| (close, *value))
+        });
+        match word {
+            Some((close, value)) => {
+                text.push_str(value);
+                rest = &rest[open + close + 2..];
+            }
+            None => {
+                text.push('{');
+                rest = &rest[open + 1..];
+            }
+        }
+    }
+    text + rest
+}
+
+impl Harness {
+    /// The harness that is embedded in the program.
+    ///
+    /// # Errors
+    /// None in a program that passed its tests: the embedded files are loaded as any others are.
+    pub fn embedded() -> Result<Harness, HarnessError> {
+        Harness::from_files(DEFAULT.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect())
+    }
+
+    /// The harness in the folder `folder`.
+    ///
+    /// # Errors
+    /// Where a file cannot be read, is too large, or does not say what it must.
+    pub fn load(folder: &Path) -> Result<Harness, HarnessError> {
+        let mut files = BTreeMap::new();
+        read_folder(folder, "", &mut files)?;
+        Harness::from_files(files)
+    }
+
+    /// The harness that a record names, from the record's own blobs.
+    ///
+    /// # Errors
+    /// Where a blob is missing, or a file does not say what it must.
+    pub fn from_record(named: &HarnessRef, blobs: &Blobs) -> Result<Harness, HarnessError> {
+        let read = |(path, digest): (&String, &Digest)| match blobs.get(digest) {
+            Ok(bytes) => Ok((path.clone(), bytes)),
+            Err(error) => Err(HarnessError::Read { path: path.clone(), error }),
+        };
+        Harness::from_files(named.files.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn from_files(files: BTreeMap<String, Vec<u8>>) -> Result<Harness, HarnessError> {
+        let manifest: Manifest = parse(&files, "harness.toml")?;
+        let settings = parse(&files, "loop.toml")?;
+        let notes = parse(&files, "notes.toml")?;
+        let system = text(&files, "instructions/system.md")?.to_owned();
+        let tree: String = files.iter().map(|(path, bytes)| format!("{path}\0{}\n", Digest::of(bytes))).collect();
+        Ok(Harness { name: manifest.name, digest: Digest::of(tree.as_bytes()), files, settings, notes, system })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its files: path within the harness, and content.
+    pub fn files(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.files
+    }
+
+    /// The settings of the loop.
+    pub fn settings(&self) -> &LoopSettings {
+        &self.settings
+    }
+
+    /// What the engine tells an agent.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// The instructions that every prompt begins with.
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// What the harness says of a tool: its `tool.toml`.
+    pub fn tool(&self, name: &str) -> Option<String> {
+        text(&self.files, &format!("tools/{name}/tool.toml")).ok().map(str::to_owned)
+    }
+
+    /// Keeps every file as a blob of a run, and names them.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn keep(&self, blobs: &Blobs) -> std::io::Result<HarnessRef> {
+        let keep = |(path, bytes): (&String, &Vec<u8>)| blobs.put(bytes).map(|digest| (path.clone(), digest));
+        let files = self.files.iter().map(keep).collect::<Result<_, _>>()?;
+        Ok(HarnessRef { name: self.name.clone(), digest: self.digest, files })
+    }
+}
+
+fn text<'a>(files: &'a BTreeMap<String, Vec<u8>>, path: &str) -> Result<&'a str, HarnessError> {
+    let wrong = |why: &str| HarnessError::Content { path: path.to_owned(), why: why.to_owned() };
+    let bytes = files.get(path).ok_or_else(|| wrong("it is missing"))?;
+    std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(files: &BTreeMap<String, Vec<u8>>, path: &str) -> Result<T, HarnessError> {
+    let text = text(files, path)?;
+    toml::from_str(text).map_err(|error| HarnessError::Content { path: path.to_owned(), why: error.to_string() })
+}
+
+/// Reads every regular file below `folder`, under its path from there with `/`. Hidden files and links are passed over.
+fn read_folder(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<(), HarnessError> {
+    let failed = |error| HarnessError::Read { path: folder.display().to_string(), error };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        let kind = entry.metadata().map_err(failed)?;
+        if name.starts_with('.') {
+            continue;
+        } else if kind.is_dir() {
+            read_folder(&entry.path(), &format!("{path}/"), files)?;
+        } else if kind.is_file() && kind.len() > MAX_FILE {
+            return Err(HarnessError::Content { path, why: format!("it has more than {MAX_FILE} bytes") });
+        } else if kind.is_file() {
+            let bytes = fs::read(entry.path()).map_err(|error| HarnessError::Read { path: path.clone(), error })?;
+            files.insert(path, bytes);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_harness_is_the_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/default");
+        let (embedded, loaded) = (Harness::embedded().unwrap(), Harness::load(&folder).unwrap());
+        assert_eq!(embedded.files().keys().collect::<Vec<_>>(), loaded.files().keys().collect::<Vec<_>>());
+        assert_eq!(embedded.digest(), loaded.digest());
+    }
+
+    #[test]
+    fn words_are_filled_in_once() {
+        assert_eq!(fill("{a} and {b} {c", &[("a", "{b}"), ("b", "2")]), "{b} and 2 {c");
+    }
+
+    #[test]
+    fn a_missing_note_is_named() {
+        let mut files = Harness::embedded().unwrap().files().clone();
+        files.insert("notes.toml".to_owned(), b"text_call = \"x\"".to_vec());
+        let error = Harness::from_files(files).unwrap_err().to_string();
+        assert!(error.starts_with("the harness file notes.toml:") && error.contains("missing field `cut_call`"), "{error}");
+    }
+}

@@ -1,0 +1,464 @@
+//! What a run's events add up to. The fold is all the state there is: whoever folds the same events decides the same.
+
+use crate::harness::{Harness, fill};
+use crate::ledger::Ledger;
+use crate::scan::is_call_as_text;
+use crate::{claim, prompt};
+use model::{Message, SentCall};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use trace::{
+    CallId, Called, Check, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, ModelSpec, Observed,
+    Outcome, Part, Replied, Said, Seq, Started, Status, Stop, ToolSpec, Verdict, Verified, What,
+};
+
+/// A whole call of the last reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// Our name of it.
+    pub id: CallId,
+    /// The reply that makes it.
+    pub reply: Seq,
+    /// The provider's id.
+    pub provider_id: String,
+    /// The tool's name as the model wrote it.
+    pub tool: String,
+    /// The arguments as the model wrote them.
+    pub raw: String,
+    /// An earlier call of the same reply with the same provider's id and bytes, whose answer this one repeats.
+    pub same_as: Option<CallId>,
+    /// Where it was written down that it is about to be served.
+    pub called: Option<Seq>,
+    /// Whether its observation is written.
+    pub observed: bool,
+}
+
+/// The agent's word that it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The event that makes it: a reply, or a call of `submit`.
+    pub at: Seq,
+    /// Its words.
+    pub answer: String,
+    /// The call that makes it, if it is one.
+    pub by: Option<CallId>,
+    /// What the checks said, once they did.
+    pub verdict: Option<Verdict>,
+}
+
+/// What a run's events add up to.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    harness: Harness,
+    started: Option<Box<Started>>,
+    system: String,
+    model: Option<ModelSpec>,
+    messages: Vec<Message>,
+    /// Messages that came while calls were open; they stand after the observations.
+    held: Vec<Message>,
+    calls: Vec<OpenCall>,
+    /// The reply that `calls` belong to, and its place in `messages`.
+    reply_at: usize,
+    ledger: Ledger,
+    claim: Option<Claim>,
+    claims: u32,
+    answer: Option<String>,
+    nudged: bool,
+    interrupted: bool,
+    fault: Option<Fault>,
+    lost: Option<String>,
+    outcome: Option<Outcome>,
+    delivered: BTreeSet<String>,
+    cwd: Option<PathBuf>,
+    shell: Option<BTreeMap<String, Option<String>>>,
+    seen: BTreeMap<String, FileSeen>,
+    outputs: BTreeMap<Seq, Digest>,
+    replies: u64,
+    next: Seq,
+    /// Whose last `Asked` this is, for the cause of its answer.
+    asked: Option<Seq>,
+}
+
+impl Progress {
+    /// Nothing has happened yet. The harness gives the words that the fold puts into the prompt.
+    pub fn new(harness: Harness) -> Progress {
+        Progress {
+            harness,
+            started: None,
+            system: String::new(),
+            model: None,
+            messages: Vec::new(),
+            held: Vec::new(),
+            calls: Vec::new(),
+            reply_at: 0,
+            ledger: Ledger::default(),
+            claim: None,
+            claims: 0,
+            answer: None,
+            nudged: false,
+            interrupted: false,
+            fault: None,
+            lost: None,
+            outcome: None,
+            delivered: BTreeSet::new(),
+            cwd: None,
+            shell: None,
+            seen: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            replies: 0,
+            next: Seq(0),
+            asked: None,
+        }
+    }
+
+    /// What `events` add up to.
+    pub fn of<'a>(harness: Harness, events: impl IntoIterator<Item = &'a Event>) -> Progress {
+        let mut progress = Progress::new(harness);
+        events.into_iter().for_each(|event| progress.fold(event));
+        progress
+    }
+
+    /// Takes in one more event.
+    pub fn fold(&mut self, event: &Event) {
+        self.next = event.seq.next();
+        self.ledger.fold(event);
+        match &event.what {
+            What::Started(started) => self.start(started),
+            What::Delivered(delivered) => self.deliver(delivered),
+            What::Asked(_) => self.ask(event.seq),
+            What::Replied(replied) => self.reply(event.seq, replied),
+            What::Called(called) => self.call(event.seq, called),
+            What::Observed(observed) => self.observe(event.cause, observed),
+            What::Verified(verified) => self.verify(verified),
+            What::Finished(finished) => self.finish(finished),
+            What::Granted(_) | What::Recovered(_) | What::Unknown { .. } => {}
+        }
+    }
+
+    fn start(&mut self, started: &Started) {
+        self.system = prompt::system(&self.harness, started);
+        self.model = Some(started.model.clone());
+        self.messages.push(Message::User(started.task.parts.clone()));
+        self.cwd = Some(started.task.workspace.clone());
+        self.started = Some(Box::new(started.clone()));
+    }
+
+    fn deliver(&mut self, delivered: &Delivered) {
+        if !delivered.name.is_empty() {
+            self.delivered.insert(delivered.name.clone());
+        }
+        match &delivered.what {
+            Delivery::Message { parts } => {
+                self.reopen();
+                self.tell(Message::User(parts.clone()));
+            }
+            Delivery::Interrupt => self.interrupted = true,
+            Delivery::Session { text, model } => {
+                self.reopen();
+                self.tell(Message::User(vec![Part::text(text)]));
+                if let Some(model) = model {
+                    self.model = Some((**model).clone());
+                }
+            }
+        }
+    }
+
+    /// The turn of the user begins anew: what ended the last one no longer holds.
+    fn reopen(&mut self) {
+        self.outcome = None;
+        self.claim = None;
+        self.claims = 0;
+        self.nudged = false;
+        self.interrupted = false;
+        self.fault = None;
+        self.lost = None;
+    }
+
+    /// Puts `message` at the tail of the prompt, behind the observations of calls that are still open.
+    fn tell(&mut self, message: Message) {
+        let calls_are_open = self.open_calls().next().is_some();
+        if calls_are_open { self.held.push(message) } else { self.messages.push(message) }
+    }
+
+    fn ask(&mut self, seq: Seq) {
+        self.asked = Some(seq);
+        self.claim = None;
+        self.fault = None;
+    }
+
+    fn reply(&mut self, seq: Seq, replied: &Replied) {
+        self.asked = None;
+        self.replies += 1;
+        let stop_is_refusal = match &replied.stop {
+            Stop::Error(fault) => {
+                self.fault = Some(fault.clone());
+                return;
+            }
+            Stop::Refused => true,
+            Stop::End | Stop::Calls | Stop::Length => false,
+        };
+        self.calls = calls_of(seq, &replied.parts);
+        self.reply_at = self.messages.len();
+        let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
+        self.messages.push(Message::Reply { parts: replied.parts.clone(), calls: self.calls.iter().map(sent).collect() });
+        let text = said(&replied.parts);
+        if !text.trim().is_empty() {
+            self.answer = Some(text.clone());
+        }
+        if stop_is_refusal {
+            let message = if text.is_empty() { "the provider declines this content".to_owned() } else { text };
+            self.fault = Some(Fault { class: FaultClass::Refused, status: None, request_id: None, message });
+        } else if let Some(note) = self.cut_note(replied) {
+            self.tell(Message::User(vec![Part::text(note)]));
+        } else if self.calls.is_empty()
+            && !self.nudged
+            && is_call_as_text(&text, self.tools().iter().map(|tool| tool.name.as_str()))
+        {
+            self.nudged = true;
+            self.messages.push(Message::User(vec![Part::text(&self.harness.notes().text_call)]));
+        } else if self.calls.is_empty() {
+            self.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
+        }
+    }
+
+    /// What the agent is told where the length limit cut its reply.
+    fn cut_note(&self, replied: &Replied) -> Option<String> {
+        let notes = self.harness.notes();
+        let cut = replied.parts.iter().find_map(|part| match part {
+            Said::Cut { name, .. } => Some(fill(&notes.cut_call, &[("name", name)])),
+            Said::Text { .. } | Said::Reasoning { .. } | Said::Opaque { .. } | Said::Call { .. } => None,
+        });
+        cut.or_else(|| (replied.stop == Stop::Length && self.calls.is_empty()).then(|| notes.cut_text.clone()))
+    }
+
+    fn call(&mut self, seq: Seq, called: &Called) {
+        let Some(index) = self.calls.iter().position(|call| call.id == called.id) else { return };
+        self.calls[index].called = Some(seq);
+        // Later requests carry `{}` for arguments that were not usable, so that no server chokes on them.
+        if called.arguments.is_none()
+            && let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at)
+        {
+            calls[index].arguments = "{}".to_owned();
+        }
+        if let (Some(arguments), "submit") = (&called.arguments, called.tool.as_str()) {
+            let answer = arguments.get("answer").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+            self.answer = Some(answer.clone());
+            self.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None });
+        }
+    }
+
+    fn observe(&mut self, call: Option<Seq>, observed: &Observed) {
+        let Some(open) = self.calls.iter_mut().find(|call| call.id == observed.id && !call.observed) else { return };
+        open.observed = true;
+        self.messages.push(Message::Result {
+            id: observed.id.clone(),
+            status: observed.status,
+            content: observed.content.clone(),
+        });
+        if let Some(cwd) = &observed.cwd {
+            self.cwd = Some(cwd.into());
+        }
+        if observed.shell.is_some() {
+            self.shell.clone_from(&observed.shell);
+        }
+        for file in &observed.files {
+            self.seen.insert(file.path.clone(), file.clone());
+        }
+        if let (Some(call), Some(blob)) = (call, observed.blob) {
+            self.outputs.insert(call, blob);
+        }
+        if observed.status == Status::Unavailable {
+            self.lost = Some(trace::text_of(&observed.content));
+        }
+        if let Some(claim) = self.claim.as_mut().filter(|claim| claim.by.as_ref() == Some(&observed.id)) {
+            match observed.status {
+                // Without checks there is no verdict event: the observation of `submit` is the verdict.
+                Status::Ok => claim.verdict = Some(Verdict::Pass),
+                Status::Failed if claim.verdict.is_some() => {}
+                Status::Failed | Status::Denied | Status::TimedOut | Status::Interrupted | Status::Unavailable => {
+                    self.claim = None
+                }
+            }
+        }
+        if self.open_calls().next().is_none() {
+            self.messages.append(&mut self.held);
+        }
+    }
+
+    fn verify(&mut self, verified: &Verified) {
+        self.claims += 1;
+        let left = self.claims_left();
+        let Some(claim) = &mut self.claim else { return };
+        claim.verdict = Some(verified.verdict.clone());
+        if claim.by.is_none() && verified.verdict == Verdict::Fail {
+            let note = claim::failure(self.harness.notes(), verified, left);
+            self.messages.push(Message::User(vec![Part::text(note)]));
+        }
+    }
+
+    fn finish(&mut self, finished: &Finished) {
+        self.outcome = Some(finished.outcome.clone());
+    }
+}
+
+/// What the rest of the engine asks of the fold.
+impl Progress {
+    /// The harness that the run started with.
+    pub fn harness(&self) -> &Harness {
+        &self.harness
+    }
+
+    /// What the run started from; absent before its first event.
+    pub fn started(&self) -> Option<&Started> {
+        self.started.as_deref()
+    }
+
+    /// The instructions that every prompt begins with.
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// The model that is asked now.
+    pub fn model(&self) -> Option<&ModelSpec> {
+        self.model.as_ref()
+    }
+
+    /// The tools as the agent sees them: fixed when it starts.
+    pub fn tools(&self) -> &[ToolSpec] {
+        self.started.as_ref().map_or(&[], |started| &started.tools)
+    }
+
+    /// What the call `id` of the last reply came to, once it has an observation.
+    pub fn result(&self, id: &CallId) -> Option<(Status, &[Part])> {
+        self.messages.iter().rev().find_map(|message| match message {
+            Message::Result { id: found, status, content } if found == id => Some((*status, content.as_slice())),
+            Message::Result { .. } | Message::User(_) | Message::Reply { .. } => None,
+        })
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The calls of the last reply that have no observation yet, in order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.calls.iter().filter(|call| !call.observed)
+    }
+
+    /// The budget.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The claim that stands, if one does.
+    pub fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// How many more claims the checks judge.
+    pub fn claims_left(&self) -> u32 {
+        self.started.as_ref().map_or(0, |started| started.max_claims).saturating_sub(self.claims)
+    }
+
+    /// The checks that judge a claim.
+    pub fn checks(&self) -> &[Check] {
+        self.started.as_ref().map_or(&[], |started| &started.task.checks)
+    }
+
+    /// The agent's last words to the person.
+    pub fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    /// Whether the turn is to end because someone asked for it.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Why the last request has no usable answer.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Why the sandbox is gone.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// How the turn of the user ended; absent while it goes on.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// The inbox files that were taken in.
+    pub fn delivered(&self) -> &BTreeSet<String> {
+        &self.delivered
+    }
+
+    /// The directory that the last command left.
+    pub fn cwd(&self) -> Option<&std::path::Path> {
+        self.cwd.as_deref()
+    }
+
+    /// The variables and functions that the last command left.
+    pub fn shell(&self) -> Option<&BTreeMap<String, Option<String>>> {
+        self.shell.as_ref()
+    }
+
+    /// What the agent last saw of the file at `path`.
+    pub fn seen(&self, path: &str) -> Option<&FileSeen> {
+        self.seen.get(path)
+    }
+
+    /// The whole output of the call at `call`, where its observation left some out.
+    pub fn output(&self, call: Seq) -> Option<Digest> {
+        self.outputs.get(&call).copied()
+    }
+
+    /// How many answers came, usable or not: the position of a recorded conversation.
+    pub fn replies(&self) -> u64 {
+        self.replies
+    }
+
+    /// The place of the next event.
+    pub fn next_seq(&self) -> Seq {
+        self.next
+    }
+
+    /// The request whose answer is awaited.
+    pub fn asked(&self) -> Option<Seq> {
+        self.asked
+    }
+}
+
+/// The whole calls among `parts`, under our own ids.
+fn calls_of(reply: Seq, parts: &[Said]) -> Vec<OpenCall> {
+    let mut calls: Vec<OpenCall> = Vec::new();
+    for part in parts {
+        let Said::Call { id, name, arguments } = part else { continue };
+        let twin =
+            calls.iter().find(|call| !id.is_empty() && call.provider_id == *id && call.tool == *name && call.raw == *arguments);
+        let same_as = twin.map(|twin| twin.same_as.clone().unwrap_or_else(|| twin.id.clone()));
+        calls.push(OpenCall {
+            id: CallId::new(reply, calls.len()),
+            reply,
+            provider_id: id.clone(),
+            tool: name.clone(),
+            raw: arguments.clone(),
+            same_as,
+            called: None,
+            observed: false,
+        });
+    }
+    calls
+}
+
+/// The words for the person among `parts`.
+fn said(parts: &[Said]) -> String {
+    let words = parts.iter().filter_map(|part| match part {
+        Said::Text { text } => Some(text.as_str()),
+        Said::Reasoning { .. } | Said::Opaque { .. } | Said::Call { .. } | Said::Cut { .. } => None,
+    });
+    words.collect()
+}

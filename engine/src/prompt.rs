@@ -1,0 +1,108 @@
+//! The prompt: made of events alone, and of one rule after another, so that the same events give the same bytes.
+
+use crate::harness::{Harness, fill};
+use crate::progress::Progress;
+use model::{Prompt, estimate_tokens};
+use trace::{Asked, Digest, Exhausted, NanoUsd, Seq, Started, Usage};
+
+/// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
+/// that a build that would prompt differently is told from one that would not.
+pub const RULES: u32 = 1;
+
+/// A reply shorter than this is not worth a request: what is left of a budget must allow as many tokens of output.
+const LEAST_OUTPUT: u64 = 256;
+
+/// The next request to think, ready to be written down and sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The body, byte for byte.
+    pub body: String,
+    /// What is written down of it before it is sent.
+    pub asked: Asked,
+}
+
+/// Why there is no next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Its reserve does not fit what is left of this limit.
+    Budget(Exhausted),
+    /// The run has no first event.
+    NotStarted,
+}
+
+impl Request {
+    /// The request that the events up to now lead to, with as much output as the budget allows.
+    pub(crate) fn next(progress: &Progress) -> Result<Request, Refusal> {
+        let model = progress.model().ok_or(Refusal::NotStarted)?;
+        let left = progress.ledger().left();
+        let input = estimate_tokens(&Request::body(progress, model.max_output).ok_or(Refusal::NotStarted)?);
+        let mut output = model.max_output;
+        if let Some(tokens) = left.tokens {
+            output = fitting(output, tokens.saturating_sub(input)).ok_or(Refusal::Budget(Exhausted::Tokens))?;
+        }
+        if let (Some(money), Some(price)) = (left.nano_usd, model.price) {
+            let for_input = price.of(&Usage {
+                input,
+                cache_write: if price.cache_write > price.input { input } else { 0 },
+                ..Usage::default()
+            });
+            let affordable = match price.output {
+                0 => u64::from(money >= for_input) * output,
+                each => money.0.saturating_sub(for_input.0) / each,
+            };
+            output = fitting(output, affordable).ok_or(Refusal::Budget(Exhausted::Money))?;
+        }
+        if let Some(window) = model.context {
+            output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
+        }
+        let body = Request::body(progress, output).ok_or(Refusal::NotStarted)?;
+        let most = Usage { input, cache_write: input, output, ..Usage::default() };
+        let plain = Usage { input, output, ..Usage::default() };
+        let asked = Asked {
+            model: model.id.clone(),
+            max_output: output,
+            prompt: Digest::of(body.as_bytes()),
+            bytes: body.len() as u64,
+            upto: Seq(progress.next_seq().0.saturating_sub(1)),
+            epoch: 0,
+            rules: RULES,
+            reserved_tokens: input + output,
+            reserved_nano_usd: model.price.map(|price| NanoUsd(price.of(&most).0.max(price.of(&plain).0))),
+        };
+        Ok(Request { body, asked })
+    }
+
+    /// The body of the request that the events of `progress` lead to, if its reply may have `max_output` tokens; `None`
+    /// before the first event. This is how a reader proves what was sent.
+    pub fn body(progress: &Progress, max_output: u64) -> Option<String> {
+        let prompt = Prompt { system: progress.system(), tools: progress.tools(), messages: progress.messages(), max_output };
+        progress.model().map(|model| model::render(model, &prompt))
+    }
+}
+
+/// The most output that is wanted and affordable; `None` where that is too little to be worth a request.
+fn fitting(wanted: u64, affordable: u64) -> Option<u64> {
+    let output = wanted.min(affordable);
+    (output >= LEAST_OUTPUT.min(wanted)).then_some(output)
+}
+
+/// The instructions that every prompt of a run begins with: the harness's, the surroundings, the project's own.
+pub(crate) fn system(harness: &Harness, started: &Started) -> String {
+    let git = started.facts.git.as_ref().map(|git| format!(", a git repository at {git}")).unwrap_or_default();
+    let facts = fill(
+        &harness.notes().facts,
+        &[
+            ("os", &started.facts.os),
+            ("date", &started.facts.date),
+            ("workspace", &started.task.workspace.display().to_string()),
+            ("git", &git),
+            ("backend", &started.facts.backend),
+        ],
+    );
+    let mut text = format!("{}\n\n{facts}", harness.system().trim_end());
+    for file in &started.project {
+        let head = fill(&harness.notes().project_file, &[("path", &file.path)]);
+        text.push_str(&format!("\n\n{head}\n{}", file.text.trim_end()));
+    }
+    text
+}

@@ -1,0 +1,111 @@
+//! Where a run begins, and where a later session goes on with it.
+
+use crate::engine::{Engine, EngineError, Run};
+use crate::harness::Harness;
+use crate::progress::Progress;
+use crate::project;
+use std::collections::BTreeMap;
+use trace::{
+    Delivered, Delivery, Event, Facts, Grant, Granted, Limits, ModelSpec, Program, ProjectFile, Record, RunId, Started, Task,
+    What,
+};
+
+/// What a new run is told to do, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The run's name.
+    pub run: RunId,
+    /// What is asked.
+    pub task: Task,
+    /// What may be spent.
+    pub limits: Limits,
+    /// How many claims the checks judge.
+    pub max_claims: u32,
+    /// The rights beyond the workspace.
+    pub grant: Grant,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What the binary knows of the surroundings of a run; the engine adds what it reads in the workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Facts, captured once. `git` is filled in from the workspace.
+    pub facts: Facts,
+    /// The person's own instructions.
+    pub project: Vec<ProjectFile>,
+    /// The program.
+    pub program: Program,
+}
+
+/// Begins a run: reads the project's instructions inside the walls, and writes down all that its prompts are made of.
+///
+/// # Errors
+/// Where the walls cannot be raised, or the disk refuses.
+pub async fn start(
+    engine: &Engine<'_>,
+    record: Record,
+    harness: Harness,
+    assignment: Assignment,
+    surroundings: Surroundings,
+) -> Result<Run, EngineError> {
+    let environment = engine.environments.agent().await?;
+    let found = project::look(&environment, &assignment.task.workspace).await;
+    let mut facts = surroundings.facts;
+    facts.git = found.git;
+    let started = Started {
+        run: assignment.run,
+        task: assignment.task,
+        harness: harness.keep(record.blobs())?,
+        tools: engine.toolbox.specs().to_vec(),
+        project: surroundings.project.into_iter().chain(found.files).collect(),
+        facts,
+        model: engine.model.spec().clone(),
+        limits: assignment.limits,
+        max_claims: assignment.max_claims,
+        grant: assignment.grant,
+        program: surroundings.program,
+        labels: assignment.labels,
+    };
+    let mut run = Run::new(record, Progress::new(harness));
+    run.note(None, What::Started(Box::new(started)))?;
+    Ok(run)
+}
+
+/// Folds the events of a run that is owned again. Nothing is written.
+///
+/// # Errors
+/// Where its harness cannot be read from the record.
+pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
+    let Some(What::Started(started)) = events.first().map(|event| &event.what) else {
+        return Err(EngineError::NoStart(record.folder().to_owned()));
+    };
+    let harness = Harness::from_record(&started.harness, record.blobs())?;
+    let progress = Progress::of(harness, events);
+    Ok(Run::new(record, progress))
+}
+
+impl Run {
+    /// Goes on in a new session: raises limits that a person granted, and tells the agent that its processes are gone.
+    /// `model` is named where it is another one than before.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn go_on(&mut self, limits: Limits, model: Option<ModelSpec>) -> Result<(), EngineError> {
+        if limits != Limits::default() {
+            self.note(None, What::Granted(Granted { limits }))?;
+        }
+        let text = self.progress().harness().notes().session.clone();
+        let what = Delivery::Session { text, model: model.map(Box::new) };
+        self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
+    }
+
+    /// Takes in what the person says next.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn hear(&mut self, parts: Vec<trace::Part>) -> Result<(), EngineError> {
+        let what = Delivery::Message { parts };
+        self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
+    }
+}

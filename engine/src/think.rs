@@ -1,0 +1,59 @@
+//! Think: one request, written down before it is sent, and its answer, whatever it is.
+
+use crate::act::time_is_over;
+use crate::engine::{Engine, EngineError, Run};
+use crate::prompt::Request;
+use model::{Ask, Heard, Purse};
+use std::sync::atomic::{AtomicU64, Ordering};
+use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Stop, Timing, Usage, What};
+
+/// Asks the model and writes down what it answered.
+pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) -> Result<(), EngineError> {
+    let left = run.progress().ledger().left();
+    let purse = Purse {
+        tokens: left.tokens,
+        nano_usd: left.nano_usd,
+        reserve_tokens: request.asked.reserved_tokens,
+        reserve_nano_usd: request.asked.reserved_nano_usd,
+        time_ms: left.time_ms,
+    };
+    let input = request.asked.reserved_tokens.saturating_sub(request.asked.max_output);
+    let asked = run.note(None, What::Asked(request.asked))?;
+    let began = engine.clock.elapsed();
+    let bytes = AtomicU64::new(0);
+    let heard = |heard: Heard<'_>| {
+        if let Heard::Text(words) | Heard::Reasoning(words) = heard {
+            bytes.fetch_add(words.len() as u64, Ordering::Relaxed);
+        }
+        (engine.heard)(heard);
+    };
+    let stopped = |why: &str| {
+        let usage = Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() };
+        stopped(engine.model.spec(), usage, engine.clock.elapsed().saturating_sub(began), why)
+    };
+    let replied = tokio::select! {
+        biased;
+        replied = engine.model.ask(Ask { body: &request.body, purse, heard: &heard, clock: engine.clock }) => replied,
+        () = engine.interrupt.raised() => stopped("the request was stopped by an interrupt"),
+        () = time_is_over(engine, left.time_ms) => stopped("the request was stopped because the run's time is over"),
+    };
+    run.note(Some(asked.seq), What::Replied(replied)).map(|_| ())
+}
+
+/// The answer to a request that we stopped ourselves. The server will charge for what it did until then, so that is
+/// estimated: the input, and the words that were heard.
+fn stopped(spec: &ModelSpec, usage: Usage, total_ms: u64, why: &str) -> Replied {
+    let fault = Fault { class: FaultClass::Interrupted, status: None, request_id: None, message: why.to_owned() };
+    Replied {
+        parts: Vec::new(),
+        stop: Stop::Error(fault),
+        usage,
+        estimated: true,
+        cost: spec.price.map_or(Cost::Unpriced, |price| Cost::NanoUsd(price.of(&usage))),
+        served: None,
+        request_id: None,
+        timing: Timing { first_token_ms: None, total_ms },
+        attempts: Vec::new(),
+        raw: None,
+    }
+}

@@ -1,0 +1,344 @@
+//! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
+//! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use engine::{Act, Claiming, Harness, Next, OpenCall, Progress, decide};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use trace::{
+    AgentPath, Called, Check, CheckResult, Cost, Delivered, Delivery, Event, Fault, FaultClass, Finished, Limits, ModelSpec,
+    NanoUsd, Observed, Part, Price, Replied, Said, Seq, Started, Status, Stop, Task, Timestamp, Timing, ToolSpec, Usage, Verdict,
+    Verified, What,
+};
+
+const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
+const IDS: [&str; 3] = ["", "a", "b"];
+const ARGUMENTS: [&str; 3] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut"];
+
+/// Random choices, one after another; zeros once they are used up.
+struct Choices {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Choices {
+    fn below(&mut self, bound: usize) -> usize {
+        let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        usize::from(byte) % bound
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+}
+
+/// A run without a disk: events, and what they add up to.
+struct World {
+    progress: Progress,
+    events: Vec<Event>,
+    last_body: Option<String>,
+    choices: Choices,
+    /// The reserve of each request that was sent, and what was left before it.
+    sent: u64,
+}
+
+fn started(limits: Limits, checks: Vec<Check>) -> Started {
+    let tool = |name: &str, read_only| ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: serde_json::json!({"type": "object"}),
+        read_only,
+    };
+    Started {
+        run: "test".parse().unwrap(),
+        task: Task { parts: vec![Part::text("do it")], workspace: "/w".into(), checks },
+        harness: trace::HarnessRef { name: "default".into(), digest: trace::Digest::of(b""), files: BTreeMap::new() },
+        tools: vec![tool("bash", false), tool("read", true), tool("submit", false)],
+        project: Vec::new(),
+        facts: trace::Facts::default(),
+        model: ModelSpec {
+            id: "openai-compatible/m".into(),
+            name: "m".into(),
+            wire: "openai-chat".into(),
+            provider: "openai-compatible".into(),
+            base_url: None,
+            max_output: 1000,
+            context: None,
+            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15 }),
+            table: None,
+        },
+        limits,
+        max_claims: 2,
+        grant: trace::Grant::default(),
+        program: trace::Program::default(),
+        labels: BTreeMap::new(),
+    }
+}
+
+impl World {
+    fn new(limits: Limits, bytes: Vec<u8>) -> World {
+        let mut choices = Choices { bytes, at: 0 };
+        let checks = (0..choices.below(2)).map(|_| Check { command: "true".into(), timeout_ms: 1 }).collect();
+        let progress = Progress::new(Harness::embedded().unwrap());
+        let mut world = World { progress, events: Vec::new(), last_body: None, choices, sent: 0 };
+        world.note(None, What::Started(Box::new(started(limits, checks))));
+        world
+    }
+
+    fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
+        let seq = Seq(self.events.len() as u64);
+        let at = Timestamp::from_unix_millis(0);
+        let event = Event { seq, at, ms: seq.0 * 10, agent: AgentPath::root(), cause, what };
+        self.progress.fold(&event);
+        self.events.push(event);
+        seq
+    }
+
+    /// The process dies, and a later session goes on.
+    fn die(&mut self) {
+        let text = "new session".to_owned();
+        self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model: None } }));
+    }
+
+    fn message(&mut self) {
+        let what = Delivery::Message { parts: vec![Part::text("and now?")] };
+        self.note(None, What::Delivered(Delivered { name: String::new(), what }));
+    }
+
+    fn parts(&mut self) -> Vec<Said> {
+        let mut parts = Vec::new();
+        if self.choices.below(3) == 0 {
+            let text = ["done", "<tool_call>", "thinking aloud"][self.choices.below(3)].to_owned();
+            parts.push(Said::Text { text });
+        }
+        for _ in 0..self.choices.below(4) {
+            let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(4)].to_owned());
+            let arguments = ARGUMENTS[self.choices.below(3)].to_owned();
+            parts.push(Said::Call { id, name, arguments });
+        }
+        if self.choices.below(8) == 0 {
+            parts.push(Said::Cut { name: "bash".into(), raw: "{\"comm".into() });
+        }
+        if parts.is_empty() {
+            parts.push(Said::Text { text: "done".into() });
+        }
+        parts
+    }
+
+    fn replied(&mut self, input: u64, max_output: u64) -> Replied {
+        let (parts, stop) = match self.choices.below(12) {
+            0 => {
+                let class = [FaultClass::Unavailable, FaultClass::ContextFull, FaultClass::Interrupted][self.choices.below(3)];
+                (Vec::new(), Stop::Error(Fault { class, status: None, request_id: None, message: "trouble".into() }))
+            }
+            1 => (self.parts(), Stop::Length),
+            _ => (self.parts(), Stop::End),
+        };
+        let output = self.choices.below(256) as u64 * max_output / 255;
+        let usage = Usage { input, output, ..Usage::default() };
+        let cost = Cost::NanoUsd(NanoUsd(input * 3 + output * 15));
+        Replied {
+            parts,
+            stop,
+            usage,
+            estimated: false,
+            cost,
+            served: None,
+            request_id: None,
+            timing: Timing::default(),
+            attempts: Vec::new(),
+            raw: None,
+        }
+    }
+
+    fn call(&mut self, call: &OpenCall) -> (Seq, Called) {
+        let arguments = serde_json::from_str(&call.raw).ok();
+        let called = Called {
+            id: call.id.clone(),
+            provider_id: call.provider_id.clone(),
+            tool: call.tool.clone(),
+            tool_digest: None,
+            raw: call.raw.clone(),
+            arguments,
+            grant: None,
+        };
+        (self.note(Some(call.reply), What::Called(called.clone())), called)
+    }
+
+    fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
+        self.note(Some(seq), What::Observed(Observed::words(call.id.clone(), status, "seen")));
+    }
+
+    /// One step. Returns false once the run rests.
+    fn step(&mut self) -> Result<bool, TestCaseError> {
+        if self.choices.below(16) == 0 {
+            self.message();
+        }
+        match decide(&self.progress) {
+            Next::Think(request) => {
+                self.judge(&request)?;
+                let left = self.progress.ledger().left();
+                prop_assert!(left.tokens.is_none_or(|left| request.asked.reserved_tokens <= left), "tokens beyond the budget");
+                let money = request.asked.reserved_nano_usd.unwrap_or_default();
+                prop_assert!(left.nano_usd.is_none_or(|left| money <= left), "money beyond the budget");
+                self.sent += 1;
+                let (input, output) = (request.asked.reserved_tokens - request.asked.max_output, request.asked.max_output);
+                let asked = self.note(None, What::Asked(request.asked));
+                if self.choices.below(10) == 1 {
+                    self.die();
+                } else {
+                    let replied = self.replied(input, output);
+                    self.note(Some(asked), What::Replied(replied));
+                }
+            }
+            Next::Act(Act::Serve(calls)) => {
+                let dies = if self.choices.below(6) == 1 { self.choices.below(2 * calls.len()) } else { usize::MAX };
+                let mut begun = Vec::new();
+                for (index, call) in calls.iter().enumerate() {
+                    if index == dies {
+                        self.die();
+                        return Ok(true);
+                    }
+                    begun.push(self.call(call).0);
+                }
+                for (index, (seq, call)) in begun.into_iter().zip(&calls).enumerate() {
+                    if index + calls.len() == dies {
+                        self.die();
+                        return Ok(true);
+                    }
+                    let status = [Status::Ok, Status::Failed, Status::TimedOut][self.choices.below(3)];
+                    self.observe(seq, call, status);
+                }
+            }
+            Next::Act(Act::Settle(calls)) => {
+                for call in &calls {
+                    let seq = match call.called {
+                        Some(seq) => seq,
+                        None => self.call(call).0,
+                    };
+                    self.observe(seq, call, Status::Interrupted);
+                }
+            }
+            Next::Verify(claiming) => self.verify(&claiming),
+            Next::Finish(outcome) => {
+                let ledger = self.progress.ledger();
+                let finished = Finished {
+                    run: "test".parse().unwrap(),
+                    outcome,
+                    answer: None,
+                    usage: ledger.usage,
+                    cost_nano_usd: ledger.cost(),
+                    turns: ledger.turns,
+                    active_ms: ledger.active_ms,
+                };
+                self.note(None, What::Finished(finished));
+            }
+            Next::Wait if self.choices.is_used_up() => return Ok(false),
+            Next::Wait => self.message(),
+        }
+        Ok(true)
+    }
+
+    fn verify(&mut self, claiming: &Claiming) {
+        let (cause, call) = match claiming {
+            Claiming::Reply(claim) => (claim.at, None),
+            Claiming::Submit(call) => {
+                let (seq, called) = self.call(call);
+                if called.arguments.is_none() {
+                    return self.observe(seq, call, Status::Failed);
+                }
+                (seq, Some(call))
+            }
+        };
+        let passed = self.choices.below(2) == 0;
+        if !self.progress.checks().is_empty() {
+            let check =
+                CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: String::new() };
+            let verdict = if passed { Verdict::Pass } else { Verdict::Fail };
+            self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
+        }
+        if let Some(call) = call {
+            let accepted = passed || self.progress.checks().is_empty();
+            self.observe(cause, call, if accepted { Status::Ok } else { Status::Failed });
+        }
+    }
+
+    /// Invariants 4 and 5 on the bytes of a request.
+    fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
+        let messages = |body: &str| body[body.find("\"messages\":[").unwrap()..].trim_end_matches("]}").to_owned();
+        let now = messages(&request.body);
+        if let Some(before) = &self.last_body {
+            prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
+        }
+        self.last_body = Some(now);
+        let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+        let mut expected: Vec<String> = Vec::new();
+        for message in body["messages"].as_array().unwrap() {
+            if message["role"] == "tool" {
+                prop_assert!(!expected.is_empty(), "a result without its call: {message}");
+                let id = expected.remove(0);
+                prop_assert_eq!(message["tool_call_id"].as_str().unwrap(), id);
+            } else {
+                prop_assert!(expected.is_empty(), "calls without results: {expected:?} before {message}");
+                let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+                expected = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+                for call in calls {
+                    let arguments = call["function"]["arguments"].as_str().unwrap();
+                    prop_assert!(
+                        serde_json::from_str::<serde_json::Value>(arguments).is_ok(),
+                        "unusable arguments sent: {arguments}"
+                    );
+                }
+            }
+        }
+        prop_assert!(expected.is_empty(), "calls without results at the end: {expected:?}");
+        Ok(())
+    }
+
+    /// Invariant 5 on the record: every call is begun once, and observed once, after it was begun.
+    fn judge_record(&self) -> Result<(), TestCaseError> {
+        let mut open = BTreeMap::new();
+        let mut begun = std::collections::BTreeSet::new();
+        for event in &self.events {
+            match &event.what {
+                What::Called(called) => {
+                    prop_assert!(begun.insert(called.id.clone()), "{} was begun twice", called.id);
+                    open.insert(called.id.clone(), event.seq);
+                }
+                What::Observed(observed) => {
+                    prop_assert_eq!(open.remove(&observed.id), event.cause, "observed without being begun, or twice");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_history_keeps_the_invariants(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        tokens in prop::option::of(2_000u64..60_000),
+        money in prop::option::of(20_000u64..600_000),
+        turns in prop::option::of(1u64..30),
+    ) {
+        let limits = Limits { turns, tokens, nano_usd: money.map(NanoUsd), time_ms: None };
+        let mut world = World::new(limits, bytes);
+        let mut steps = 0;
+        while world.step()? {
+            steps += 1;
+            prop_assert!(steps < 5_000, "the run does not end");
+        }
+        world.judge_record()?;
+        let ledger = world.progress.ledger();
+        prop_assert!(turns.is_none_or(|most| ledger.turns <= most));
+        prop_assert!(tokens.is_none_or(|most| ledger.spent_tokens() <= most), "{} tokens of {tokens:?}", ledger.spent_tokens());
+        prop_assert!(money.is_none_or(|most| ledger.cost.0 <= most), "{} of {money:?}", ledger.cost);
+        prop_assert_eq!(ledger.turns, world.sent);
+    }
+}
