@@ -22,6 +22,8 @@ use trace::Child;
 
 /// The most bytes that an operation may answer.
 const MOST_ANSWERED: usize = 64 << 20;
+/// How long the end of init may take to show.
+const MOMENT: Duration = Duration::from_millis(200);
 /// How long a probe may take.
 const PROBE: Duration = Duration::from_secs(10);
 
@@ -147,7 +149,12 @@ impl Environment {
                 let killed = killed.iter().map(|line| crate::children::readable(line, &command.script)).collect();
                 return Ok(Exit { timed_out: true, killed, ..Exit::default() });
             }
-            End::Vanished if self.is_alive() => return Ok(Exit { signal: Some(libc::SIGKILL), ..Exit::default() }),
+            End::Full => {
+                // The agent's own doing and mending, so it is said where the agent looks.
+                let _continue = sink(b"autosage: too many processes are running here; stop some of them first\n");
+                return Ok(Exit { code: Some(work::FULL), ..Exit::default() });
+            }
+            End::Vanished if self.is_alive().await => return Ok(Exit { signal: Some(libc::SIGKILL), ..Exit::default() }),
             End::Vanished => return Err(SandboxError::Lost),
             End::Failed(error) => return Err(self.broken(error)),
         };
@@ -182,7 +189,8 @@ impl Environment {
             })),
             End::TimedOut => Err(CallError::TimedOut(op.to_owned())),
             End::Enough => Err(CallError::TooLarge(op.to_owned())),
-            End::Vanished if self.is_alive() => Err(broke("it was killed".to_owned())),
+            End::Full => Err(broke("too many processes are running in the environment".to_owned())),
+            End::Vanished if self.is_alive().await => Err(broke("it was killed".to_owned())),
             End::Vanished => Err(SandboxError::Lost.into()),
             End::Failed(error) => Err(self.broken(error).into()),
         }
@@ -211,10 +219,11 @@ impl Environment {
         Ok(Printed { bytes: bytes.to_vec(), dropped: u64::from_le_bytes(*dropped) })
     }
 
-    /// Whether the environment can still start a shell: what tells a failed command from a lost sandbox.
+    /// Whether the environment can still start a shell: what tells a failed command from a lost sandbox. One that is full
+    /// of children can, as soon as some are stopped.
     pub async fn probe(&self) -> bool {
         let command = Command { script: ":".to_owned(), cwd: None, shell: None, timeout: PROBE, env: Vec::new() };
-        matches!(self.run(&command, &mut |_| {}).await, Ok(Exit { code: Some(0), .. }))
+        matches!(self.run(&command, &mut |_| {}).await, Ok(Exit { code: Some(0 | work::FULL), .. }))
     }
 
     /// Ends everything in the environment; all of it is dead when this returns.
@@ -240,10 +249,9 @@ impl Environment {
         self.control.async_io(Interest::WRITABLE, |socket| wire::send(socket, message, fds)).await.map_err(lost_if_gone)
     }
 
-    /// Whether init is there: its pidfd is not readable.
-    fn is_alive(&self) -> bool {
-        let mut fds = [rustix::event::PollFd::new(self.life.get_ref(), rustix::event::PollFlags::IN)];
-        matches!(rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+    /// Whether init is there. Asked when a job vanished: if init did too, that shows a moment later.
+    async fn is_alive(&self) -> bool {
+        tokio::time::timeout(MOMENT, self.life.readable()).await.is_err()
     }
 
     fn broken(&self, error: String) -> SandboxError {

@@ -135,7 +135,7 @@ impl Init<'_> {
                 self.jobs.push(pid);
                 born(&socket, &FromJob::Born, pid)
             }
-            Err(e) => wire::send(&socket, &FromJob::Failed(format!("starting a process: {e}")), &[]),
+            Err(e) => wire::send(&socket, &FromJob::failed(&e), &[]),
         };
         // The engine may have given the job up; then job-init sees that its socket is closed.
         let _ = told;

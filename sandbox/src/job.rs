@@ -35,7 +35,7 @@ pub(crate) fn supervise(setting: &Setting<'_>, job: &Job, socket: OwnedFd, fds: 
         Ok((signals, worker)) => Supervisor { kind: setting.layout.kind, socket, signals, worker: Some(worker) }.serve(),
         Err(e) => {
             // The engine may be gone; then there is nobody to tell.
-            let _ = wire::send(&socket, &FromJob::Failed(e.to_string()), &[]);
+            let _ = wire::send(&socket, &FromJob::failed(&e), &[]);
             sys::exit(1)
         }
     }
@@ -94,7 +94,10 @@ enum Below {
 impl Supervisor {
     fn serve(mut self) -> ! {
         loop {
-            self.wait(None);
+            let below = self.wait(None);
+            if below == Below::Nothing && self.worker.is_none() {
+                sys::exit(0);
+            }
             match wire::receive::<ToJob>(&self.socket) {
                 Ok(Some((message, fds))) => self.answer(message, fds),
                 Ok(None) => end(self.kind),
@@ -134,9 +137,6 @@ impl Supervisor {
             let (code, signal) = outcome(status);
             // The engine may be gone; the next wait sees it.
             let _ = wire::send(&self.socket, &FromJob::Exited { code, signal, left: below == Below::Something }, &[]);
-        }
-        if below == Below::Nothing && self.worker.is_none() {
-            sys::exit(0);
         }
         below
     }

@@ -29,13 +29,13 @@ fn lower(resource: Resource, most: u64) -> io::Result<()> {
 /// processes of the machine's root, this does. Kernels before 6.14 know one such number for the whole machine: nothing is
 /// done there.
 pub(crate) fn cap_namespace(limits: &Limits, proc: BorrowedFd<'_>) -> io::Result<()> {
-    /// The least that the kernel takes.
-    const LEAST: u64 = 301;
+    /// Ids below this one are given out once only, to the first processes.
+    const RESERVED: u64 = 300;
     if kernel() < (6, 14) {
         return Ok(());
     }
     let file = rustix::fs::openat(proc, "sys/kernel/pid_max", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::io::write(&file, limits.processes.max(LEAST).to_string().as_bytes())?;
+    rustix::io::write(&file, (limits.processes + RESERVED).to_string().as_bytes())?;
     Ok(())
 }
 

@@ -52,8 +52,10 @@ pub(crate) enum End {
     Enough,
     /// Its supervisor ended without a word.
     Vanished,
-    /// It could not be started.
+    /// It could not be started, for this reason.
     Failed(String),
+    /// It could not be started, for too many processes are running already.
+    Full,
 }
 
 /// A job that goes on. Dropping it kills all of it.
@@ -93,7 +95,8 @@ impl Running {
                 biased;
                 message = next::<FromJob>(&self.socket) => match message? {
                     Some((FromJob::Born, fds)) => self.born(fds)?,
-                    Some((FromJob::Failed(error), _)) => return Ok(End::Failed(error)),
+                    Some((FromJob::Failed { full: true, .. }, _)) => return Ok(End::Full),
+                    Some((FromJob::Failed { error, full: false }, _)) => return Ok(End::Failed(error)),
                     Some((FromJob::Exited { code, signal, left }, _)) => {
                         return Ok(match self.drain(&mut chunk, sink)? {
                             ControlFlow::Continue(()) => End::Exited { code, signal, left },

@@ -92,7 +92,12 @@ pub(crate) enum FromJob {
     /// Job-init exists. With one descriptor: its pidfd, readable when all of the job is dead.
     Born,
     /// The job could not be started.
-    Failed(String),
+    Failed {
+        /// What the system said.
+        error: String,
+        /// Whether that is for too many processes.
+        full: bool,
+    },
     /// The shell or operation itself ended.
     Exited {
         /// Its exit code, if it ended by itself.
@@ -102,6 +107,13 @@ pub(crate) enum FromJob {
         /// Whether processes that it started are still there.
         left: bool,
     },
+}
+
+impl FromJob {
+    /// That a job could not be started for this reason.
+    pub fn failed(error: &io::Error) -> FromJob {
+        FromJob::Failed { error: error.to_string(), full: error.raw_os_error() == Some(libc::EAGAIN) }
+    }
 }
 
 /// A process that a command left behind: the top of what is running, with all below it.

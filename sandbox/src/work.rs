@@ -11,8 +11,9 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Exit codes of a worker that did not get to its work, as shells have them.
-const CANNOT_RUN: i32 = 126;
+/// Exit codes of work that was not begun: for too many processes, behind walls that could not be raised, without `bash`.
+pub(crate) const FULL: i32 = 126;
+const CANNOT_RUN: i32 = 125;
 const NOT_FOUND: i32 = 127;
 /// The exit code of an operation that panicked, as Rust programs have it; its output is the message then.
 pub(crate) const PANICKED: i32 = 101;
