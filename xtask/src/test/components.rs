@@ -4,10 +4,10 @@
 const REMEDIES: [(&str, &str); 6] = [
     ("git", "apt-get install -y git"),
     ("python3", "apt-get install -y python3"),
-    ("unprivileged user", "run the tests as root"),
-    ("user namespaces", "cargo run -- doctor"),
-    ("Landlock", "cargo run -- doctor"),
-    ("cgroup v2", "cargo run -- doctor"),
+    ("unprivileged-user", "run the tests as root"),
+    ("namespaces", "cargo run -- doctor"),
+    ("landlock", "cargo run -- doctor"),
+    ("cgroups", "cargo run -- doctor"),
 ];
 
 /// What to do about a missing component, in one line.
