@@ -1,7 +1,7 @@
 //! `bash`: runs a command, shows what it printed, and says how it ended and what goes on.
 
 use crate::arguments::{self, TIMEOUT};
-use crate::names;
+use crate::names::{self, counted};
 use crate::room::{Room, Trouble};
 use crate::spill::{Kept, MOST, Spill};
 use sandbox::capture::{self, Capture, grouped};
@@ -78,11 +78,7 @@ async fn run(
     observed.bytes = Some(captured.bytes);
     observed.truncated = captured.truncated();
     observed.blob = kept.and_then(Result::ok).map(|kept| kept.digest);
-    let escaped = match captured.escaped {
-        0 => None,
-        1 => Some("1 byte that is not text is shown as \\xNN".to_owned()),
-        many => Some(format!("{} bytes that are not text are shown as \\xNN", grouped(many))),
-    };
+    let escaped = (captured.escaped > 0).then(|| format!("not text: {} shown as \\xNN", counted(captured.escaped, "byte")));
     notes.splice(0..0, escaped);
     notes.extend(ending(&exit, timeout.as_secs_f64()));
     if let Some(cwd) = &exit.cwd
@@ -174,8 +170,14 @@ mod tests {
         check(Exit { signal: Some(9), ..Exit::default() }, expect!["killed by signal 9"]);
         check(Exit::default(), expect!["it ended without telling how"]);
         let killed = |count: usize| (1..=count).map(|n| format!("sleep {n}")).collect();
-        check(Exit { timed_out: true, killed: killed(2), ..Exit::default() }, expect!["timed out after 2 s; killed: sleep 1; sleep 2"]);
-        check(Exit { timed_out: true, killed: killed(7), ..Exit::default() }, expect!["timed out after 2 s; killed: sleep 1; sleep 2; sleep 3; sleep 4; sleep 5; 2 more"]);
+        check(
+            Exit { timed_out: true, killed: killed(2), ..Exit::default() },
+            expect!["timed out after 2 s; killed: sleep 1; sleep 2"],
+        );
+        check(
+            Exit { timed_out: true, killed: killed(7), ..Exit::default() },
+            expect!["timed out after 2 s; killed: sleep 1; sleep 2; sleep 3; sleep 4; sleep 5; 2 more"],
+        );
         check(Exit { timed_out: true, ..Exit::default() }, expect!["timed out after 2 s; killed: all of it"]);
     }
 
@@ -186,13 +188,21 @@ mod tests {
             expected.assert_eq(&with_notes(text.to_owned(), &notes));
         };
         check("", &[], expect!["[no output]"]);
-        check("a\n", &[], expect![[r#"
+        check(
+            "a\n",
+            &[],
+            expect![[r#"
             a
-        "#]]);
-        check("a", &["exit code 1", "now in /x"], expect![[r#"
+        "#]],
+        );
+        check(
+            "a",
+            &["exit code 1", "now in /x"],
+            expect![[r#"
             a
             [exit code 1]
-            [now in /x]"#]]);
+            [now in /x]"#]],
+        );
         check("", &["exit code 1"], expect!["[exit code 1]"]);
     }
 }

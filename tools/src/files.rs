@@ -3,10 +3,9 @@
 use crate::arguments;
 use crate::edit::How;
 use crate::inside::{change, view};
-use crate::names;
+use crate::names::{self, counted};
 use crate::room::{Caps, Room, Trouble};
 use crate::window::{Ends, Part, Shown};
-use sandbox::capture::grouped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -31,7 +30,7 @@ pub(crate) async fn read(arguments: &arguments::Read, room: &Room<'_>, observed:
         view::Answer::Refused(why) => Err(about(&arguments.path, &why)),
         view::Answer::Binary { path, digest, bytes } => {
             observed.files = vec![seen(path, digest, Sight::Part)];
-            Ok(format!("[binary file, {} bytes]", grouped(bytes)))
+            Ok(format!("[binary file, {}]", counted(bytes, "byte")))
         }
         view::Answer::Folder { shown, next, total } => {
             let rest = (next <= total).then(|| format!("[{} more; go on with offset {next}]", total + 1 - next));
@@ -63,18 +62,18 @@ fn notes(shown: &Shown, from: u64) -> Vec<String> {
         notes.push("no line end after the last line".to_owned());
     }
     if shown.escaped > 0 {
-        notes.push(format!("{} bytes that are not UTF-8 are shown as \\xNN", grouped(shown.escaped)));
+        notes.push(format!("not UTF-8: {} shown as \\xNN", counted(shown.escaped, "byte")));
     }
     notes
 }
 
 /// Which lines are shown, where that is not all.
 pub(crate) fn paging(shown: &Shown, from: u64) -> Option<String> {
-    let total = grouped(shown.total);
-    match (shown.next > from, shown.next <= shown.total) {
-        (false, _) => Some(format!("there are only {total} lines")),
-        (true, true) => Some(format!("lines {from} to {} of {total}; go on with offset {}", shown.next - 1, shown.next)),
-        (true, false) if from > 1 => Some(format!("lines {from} to {}, the last", shown.next - 1)),
+    let (total, last) = (shown.total, shown.next - 1);
+    match (shown.next > from, shown.next <= total) {
+        (false, _) => Some(format!("there are only {}", counted(total, "line"))),
+        (true, true) => Some(format!("lines {from} to {last} of {total}; go on with offset {}", shown.next)),
+        (true, false) if from > 1 => Some(format!("lines {from} to {last}, the last")),
         (true, false) => None,
     }
 }
@@ -88,10 +87,9 @@ pub(crate) async fn write(arguments: arguments::Write, room: &Room<'_>, observed
     let (answer, _) = while_it_is_as_seen(change::WRITE, room, &path, known, request).await?;
     match answer {
         change::Answer::Done(change::Written { path, digest, made, lines, kept_crlf }) => {
-            let lines = if lines == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(lines)) };
             let crlf = if kept_crlf { "; line ends stay \\r\\n" } else { "" };
             observed.files = vec![FileSeen { path, digest, sight: Sight::Written }];
-            Ok(format!("{} {} ({lines}{crlf})", if made { "made" } else { "replaced" }, arguments.path))
+            Ok(format!("{} {} ({}{crlf})", if made { "made" } else { "replaced" }, arguments.path, counted(lines, "line")))
         }
         change::Answer::Refused(why) => Err(about(&arguments.path, &why)),
         change::Answer::Differs { path, digest } => {
@@ -116,12 +114,15 @@ pub(crate) async fn edit(arguments: arguments::Edit, room: &Room<'_>, observed: 
             observed.files = vec![FileSeen { path, digest, sight }];
             let places: Vec<String> = lines.iter().map(|place| span(*place)).collect();
             let edited = match places.as_slice() {
-                [place] => format!("edited {}: line {place}", arguments.path),
+                [place] if lines[0].0 == lines[0].1 => format!("edited {}: line {place}", arguments.path),
+                [place] => format!("edited {}: lines {place}", arguments.path),
                 places => format!("edited {} in {} places: lines {}", arguments.path, places.len(), places.join(", ")),
             };
             Ok(match how {
                 How::Exactly => edited,
-                How::IgnoringWhitespace => format!("{edited}\n[`old` fits only if whitespace is ignored; it now reads]\n{now}"),
+                How::IgnoringWhitespace => {
+                    format!("{edited}\n[`old` fits only if whitespace is ignored; it now reads]\n{}", now.trim_end())
+                }
             })
         }
         change::Answer::Refused(why) => Err(about(&arguments.path, &why)),

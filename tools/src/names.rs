@@ -1,5 +1,6 @@
-//! Names of files as agents see and write them: any bytes as text, and back.
+//! Names of files as agents see and write them (any bytes as text, and back), and numbers of things.
 
+use sandbox::capture::grouped;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,12 @@ pub fn brief(cwd: &Path, path: &str) -> String {
         Ok(below) => shown(below),
         Err(_) => path.to_owned(),
     }
+}
+
+/// `1 line`, `1,234 lines`.
+pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 fn escape(text: &mut String, byte: u8) {

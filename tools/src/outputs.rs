@@ -2,10 +2,11 @@
 
 use crate::arguments;
 use crate::files::{paging, part};
+use crate::names::counted;
 use crate::room::{Room, Trouble};
 use crate::window::{Long, Shown, Window};
 use blake3::Hasher;
-use sandbox::capture::{Cleaner, grouped};
+use sandbox::capture::Cleaner;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -28,7 +29,7 @@ pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_
     cleaned.push(&printed.bytes);
     let dropped = match printed.dropped {
         0 => String::new(),
-        bytes => format!("[the first {} bytes are not kept]\n", grouped(bytes)),
+        bytes => format!("[before that, {} not kept]\n", counted(bytes, "byte")),
     };
     Ok(told(cleaned.finish(), part.from, &dropped))
 }

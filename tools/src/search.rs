@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use crate::inside::search::{Answer, Found, NAME, Request};
-use crate::names;
+use crate::names::{self, counted};
 use crate::room::{Room, Trouble};
 use trace::Observed;
 
@@ -36,11 +36,11 @@ fn told(found: Found) -> String {
         text.push_str("[no line matches]\n");
     }
     if found.ended_early {
-        let (matches, files) = (found.matches, found.files);
-        text.push_str(&format!("[the first {matches} matching lines, in {files} files; there are more]\n"));
+        let (matches, files) = (counted(found.matches, "matching line"), counted(found.files, "file"));
+        text.push_str(&format!("[{matches} in {files} so far; there are more]\n"));
     }
-    if found.unread > 0 {
-        text.push_str(&format!("[{} files or folders could not be read]\n", found.unread));
+    if let Some(why) = found.why_unread {
+        text.push_str(&format!("[{} could not be read; the first: {why}]\n", counted(found.unread, "file")));
     }
     text.pop();
     text

@@ -91,3 +91,57 @@ impl Toolbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use serde_json::json;
+
+    fn default_harness() -> Toolbox {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../harness/default/tools");
+        builtin(&|name| std::fs::read_to_string(format!("{folder}/{name}/tool.toml")).ok()).unwrap()
+    }
+
+    #[test]
+    fn the_default_definitions_are_small_and_in_order() {
+        let toolbox = default_harness();
+        let names: Vec<&str> = toolbox.specs().iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["bash", "read", "write", "edit", "search", "submit"]);
+        let bytes = serde_json::to_string(toolbox.specs()).unwrap().len();
+        assert!(bytes < 2600, "{bytes} bytes of every first request");
+    }
+
+    #[test]
+    fn tools_that_the_harness_turns_off_are_not_there() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let toolbox = default_harness().only(&names(&["submit", "read"])).unwrap();
+        assert_eq!(toolbox.specs().iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ["submit", "read"]);
+        expect!["there is no tool `bash`"].assert_eq(&toolbox.check("bash", &json!({"command": "ls"})).unwrap_err());
+        let unknown = default_harness().only(&names(&["reed"])).unwrap_err().to_string();
+        expect!["the harness turns on the tool `reed`, but describes only: bash, read, write, edit, search, submit"]
+            .assert_eq(&unknown);
+    }
+
+    #[test]
+    fn what_is_accepted_is_what_the_definition_says() {
+        let toolbox = default_harness();
+        for spec in toolbox.specs() {
+            let fields = spec.parameters["properties"].as_object().unwrap();
+            let sample = |field: &Value| match field["type"].as_str().unwrap() {
+                "string" => json!("text"),
+                "boolean" => json!(true),
+                "array" => json!(["text"]),
+                _ => json!(1),
+            };
+            let all: Value = fields.iter().map(|(name, field)| (name.clone(), sample(field))).collect();
+            toolbox.check(&spec.name, &all).unwrap();
+            for name in fields.keys() {
+                let mut without = all.clone();
+                without.as_object_mut().unwrap().remove(name);
+                let required = spec.parameters["required"].as_array().unwrap().contains(&json!(name));
+                assert_eq!(toolbox.check(&spec.name, &without).is_err(), required, "{} without {name}", spec.name);
+            }
+        }
+    }
+}

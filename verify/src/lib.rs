@@ -1,1 +1,83 @@
 //! Judges a claim by the work, never by the reasoning that led to it.
+//!
+//! A claim is judged by commands: [`verify`] runs each check in an environment that is given for this and nothing else,
+//! with no process, variable or directory of the agent in it. It sees neither the conversation nor the claim's words. A
+//! check that fails, takes too long or cannot be found is the work's failure; a sandbox that is lost is the judge's own
+//! trouble, and the claim stays unjudged.
+
+use sandbox::capture::{Caps, Capture};
+use sandbox::{Command, Environment, Exit, SandboxError};
+use std::time::Duration;
+use trace::{Check, CheckResult, Verdict};
+
+/// Runs `checks` one after the other in `environment`, a fresh one, and says what they make of the work together. Of the
+/// output of each, as much is kept as `caps` says.
+///
+/// All checks are run, also after one failed, so that an agent learns everything at once. Where the sandbox is lost, the
+/// results of the checks before that are returned beside the verdict.
+pub async fn verify(checks: &[Check], environment: &Environment, caps: Caps) -> (Verdict, Vec<CheckResult>) {
+    let mut results = Vec::with_capacity(checks.len());
+    for check in checks {
+        match run(check, environment, caps).await {
+            Ok(result) => results.push(result),
+            // The environment may be well and only this command impossible, such as one whose text is too long.
+            Err(error) if environment.probe().await => results.push(impossible(check, &error)),
+            Err(error) => return (Verdict::Unjudged { reason: error.to_string() }, results),
+        }
+    }
+    (verdict(&results), results)
+}
+
+/// What check results come to.
+fn verdict(results: &[CheckResult]) -> Verdict {
+    if results.iter().all(|result| result.passed) { Verdict::Pass } else { Verdict::Fail }
+}
+
+async fn run(check: &Check, environment: &Environment, caps: Caps) -> Result<CheckResult, SandboxError> {
+    let timeout = Duration::from_millis(check.timeout_ms);
+    let command = Command { script: check.command.clone(), cwd: None, shell: None, timeout, env: Vec::new() };
+    let mut capture = Capture::new(caps);
+    let exit = environment.run(&command, &mut |bytes| capture.push(bytes)).await?;
+    Ok(result(check, &exit, capture.finish().text("")))
+}
+
+/// What an ended check says: it passed only if it ended by itself, in time, with exit code 0.
+fn result(check: &Check, exit: &Exit, output: String) -> CheckResult {
+    CheckResult {
+        command: check.command.clone(),
+        passed: exit.code == Some(0) && exit.signal.is_none() && !exit.timed_out,
+        exit_code: exit.code,
+        timed_out: exit.timed_out,
+        output,
+    }
+}
+
+fn impossible(check: &Check, error: &SandboxError) -> CheckResult {
+    CheckResult { command: check.command.clone(), passed: false, exit_code: None, timed_out: false, output: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check() -> Check {
+        Check { command: "true".to_owned(), timeout_ms: 1000 }
+    }
+
+    proptest! {
+        #[test]
+        fn only_exit_code_0_in_time_passes(code in prop::option::of(-1i32..256), signal in prop::option::of(1i32..32), timed_out in any::<bool>()) {
+            let result = result(&check(), &Exit { code, signal, timed_out, ..Exit::default() }, String::new());
+            prop_assert_eq!(result.passed, (code, signal, timed_out) == (Some(0), None, false));
+        }
+
+        #[test]
+        fn one_failure_fails_the_claim(passed in prop::collection::vec(any::<bool>(), 0..6)) {
+            let exit = |passed: &bool| Exit { code: Some(i32::from(!passed)), ..Exit::default() };
+            let results: Vec<CheckResult> = passed.iter().map(|passed| result(&check(), &exit(passed), String::new())).collect();
+            let expected = if passed.contains(&false) { Verdict::Fail } else { Verdict::Pass };
+            prop_assert_eq!(verdict(&results), expected);
+        }
+    }
+}

@@ -5,9 +5,8 @@ use crate::edit::{self, How, Occurrences};
 use crate::names;
 use crate::window::{Ends, Long, Part, Window};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use trace::Digest;
 
@@ -213,50 +212,9 @@ impl Before {
         }
     }
 
-    /// Replaces the file as a whole, so that nobody ever sees half of it, with its mode and owner. Where its folder does not
-    /// allow that (a single file that was granted, a folder of someone else), it is written in place.
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        match self.replace_by_rename(bytes) {
-            Err(error) if is_refusal(&error) => fs::write(&self.path, bytes),
-            result => result,
-        }
+        sandbox::file::change(&self.path, bytes, &self.metadata)
     }
-
-    fn replace_by_rename(&self, bytes: &[u8]) -> io::Result<()> {
-        let folder = self.path.parent().ok_or(io::ErrorKind::IsADirectory)?;
-        let (mut file, draft) = draft(folder)?;
-        let written = file.write_all(bytes).and_then(|()| {
-            let ours = file.metadata()?;
-            if (ours.uid(), ours.gid()) != (self.metadata.uid(), self.metadata.gid()) {
-                fchown(&file, Some(self.metadata.uid()), Some(self.metadata.gid()))?;
-            }
-            file.set_permissions(self.metadata.permissions())?;
-            fs::rename(&draft, &self.path)
-        });
-        if written.is_err() {
-            // The first error is the one to tell.
-            let _ = fs::remove_file(&draft);
-        }
-        written
-    }
-}
-
-/// A new file beside the one that it will replace.
-fn draft(folder: &Path) -> io::Result<(File, PathBuf)> {
-    let mut attempt = 0u32;
-    loop {
-        let path = folder.join(format!(".autosage-draft-{attempt}"));
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
-            opened => return opened.map(|file| (file, path)),
-        }
-    }
-}
-
-/// Whether the file itself may still be written although something around it may not.
-fn is_refusal(error: &io::Error) -> bool {
-    use io::ErrorKind::{CrossesDevices, InvalidInput, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
-    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | ResourceBusy | CrossesDevices | InvalidInput)
 }
 
 /// Makes a file that must not be there yet.
@@ -270,9 +228,9 @@ fn make(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
         }
         opened => opened?,
     };
-    file.write_all(bytes).or_else(|error| {
+    file.write_all(bytes).map_err(|error| {
         // What is there is not what was asked for, and nobody has it yet.
         let _ = fs::remove_file(path);
-        Err(Stop::from(error))
+        Stop::from(error)
     })
 }

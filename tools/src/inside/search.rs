@@ -1,7 +1,7 @@
 //! Searches files with ripgrep's libraries, one file after the other in order of name, so that two searches say the same.
 
 use crate::names;
-use grep_matcher::Matcher;
+use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -59,6 +59,8 @@ pub struct Found {
     pub ended_early: bool,
     /// Files and folders that could not be read.
     pub unread: usize,
+    /// The first of them, and why.
+    pub why_unread: Option<String>,
 }
 
 /// Searches.
@@ -67,7 +69,7 @@ pub fn search(request: Request) -> Answer {
     if let Err(error) = std::fs::symlink_metadata(&root) {
         return Answer::Refused(format!("{}: {}", names::brief(&cwd, &request.root), super::words(&error)));
     }
-    let matcher = match RegexMatcherBuilder::new().line_terminator(Some(b'\n')).crlf(true).build(&request.pattern) {
+    let matcher = match RegexMatcherBuilder::new().crlf(true).build(&request.pattern) {
         Ok(matcher) => matcher,
         Err(error) => return Answer::Refused(format!("`pattern`: {error}")),
     };
@@ -78,6 +80,7 @@ pub fn search(request: Request) -> Answer {
     let mut report = Report { matcher: &matcher, request: &request, found: Found::default(), path: None };
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
+        .line_terminator(LineTerminator::crlf())
         .line_number(true)
         .before_context(request.context)
         .after_context(request.context)
@@ -87,15 +90,19 @@ pub fn search(request: Request) -> Answer {
     let mut walk = WalkBuilder::new(&root);
     walk.hidden(false).require_git(false).git_global(false).filter_entry(|entry| entry.file_name() != ".git");
     for entry in walk.sort_by_file_name(Ord::cmp).build() {
-        let Ok(entry) = entry else {
-            report.found.unread += 1;
-            continue;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                report.unread(error.to_string());
+                continue;
+            }
         };
         if is_file(&entry) && !globs.matched(entry.path(), false).is_ignore() {
-            report.path = Some(names::brief(&cwd, &names::shown(entry.path())));
+            let path = names::brief(&cwd, &names::shown(entry.path()));
+            report.path = Some(path.clone());
             let before = report.found.matches;
-            if searcher.search_path(&matcher, entry.path(), &mut report).is_err() {
-                report.found.unread += 1;
+            if let Err(error) = searcher.search_path(&matcher, entry.path(), &mut report) {
+                report.unread(format!("{path}: {error}"));
             }
             report.found.files += usize::from(report.found.matches > before);
         }
@@ -157,6 +164,11 @@ impl Report<'_> {
             chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
         }
         text + if to < line.len() { "…" } else { "" }
+    }
+
+    fn unread(&mut self, why: String) {
+        self.found.unread += 1;
+        self.found.why_unread.get_or_insert(why);
     }
 
     /// Writes the file's name before its first line.

@@ -124,7 +124,7 @@ fn described(entry: &fs::DirEntry) -> String {
     } else if let Ok(target) = fs::read_link(entry.path()) {
         format!("{name} -> {}", names::shown(&target))
     } else if metadata.is_file() {
-        format!("{name}  {} bytes", sandbox::capture::grouped(metadata.len()))
+        format!("{name}  {}", names::counted(metadata.len(), "byte"))
     } else {
         format!("{name}  (not a file)")
     }
