@@ -2,7 +2,9 @@
 //!
 //! It ends with the control socket, and with it everything in the environment.
 
+use crate::git::Guarded;
 use crate::layout::Layout;
+use crate::placeholder::Placeholder;
 use crate::plan::Kind;
 use crate::root::{self, Step, StepError};
 use crate::walls::Walls;
@@ -24,7 +26,7 @@ const REMEMBERED: usize = 16;
 /// Runs in the fresh fork that is to be an init. `go` is readable once this process's user is known in its namespace.
 pub(crate) fn begin(layout: &Layout, control: OwnedFd, go: OwnedFd, ops: Ops) -> ! {
     let begun = make(layout, &control, go);
-    let (walls, signals) = match begun {
+    let (walls, placeholders, signals) = match begun {
         Ok(made) => made,
         Err(e) => {
             // The engine may be gone; then there is nobody to tell.
@@ -36,10 +38,12 @@ pub(crate) fn begin(layout: &Layout, control: OwnedFd, go: OwnedFd, ops: Ops) ->
         sys::exit(1)
     }
     let setting = job::Setting { layout, walls: walls.as_ref(), ops };
-    Init { setting, control, signals, jobs: Vec::new(), printed: BTreeMap::new() }.serve()
+    Init { setting, placeholders, control, signals, jobs: Vec::new(), printed: BTreeMap::new() }.serve()
 }
 
-fn make(layout: &Layout, control: &OwnedFd, go: OwnedFd) -> Result<(Option<Walls>, OwnedFd), StepError> {
+type Made = (Option<Walls>, Vec<Placeholder>, OwnedFd);
+
+fn make(layout: &Layout, control: &OwnedFd, go: OwnedFd) -> Result<Made, StepError> {
     sys::close_all_but(&[control.as_raw_fd(), go.as_raw_fd()]);
     job::become_supervisor(layout.kind).step(|| "tying the environment to the sandbox's process".to_owned())?;
     let mut byte = [0];
@@ -48,24 +52,25 @@ fn make(layout: &Layout, control: &OwnedFd, go: OwnedFd) -> Result<(Option<Walls
         _ => sys::exit(1),
     }
     drop(go);
-    let further = match layout.kind {
+    let guarded = match layout.kind {
         Kind::Native => {
-            let further = root::compose(layout)?;
+            let guarded = root::compose(layout)?;
             rustix::system::sethostname(b"sandbox").step(|| "naming the environment".to_owned())?;
             if !layout.network {
                 sys::loopback_up().step(|| "bringing loopback up".to_owned())?;
             }
-            further
+            guarded
         }
-        Kind::Reduced | Kind::Host => Vec::new(),
+        Kind::Reduced | Kind::Host => Guarded::default(),
     };
-    let walls = Walls::prepare(layout, &further)?;
+    let walls = Walls::prepare(layout, &guarded.written)?;
     let signals = sys::signals(&[Signal::CHILD, Signal::TERM]).step(|| "listening to signals".to_owned())?;
-    Ok((walls, signals))
+    Ok((walls, guarded.placeholders, signals))
 }
 
 struct Init<'a> {
     setting: job::Setting<'a>,
+    placeholders: Vec<Placeholder>,
     control: OwnedFd,
     signals: OwnedFd,
     jobs: Vec<Pid>,
@@ -74,18 +79,17 @@ struct Init<'a> {
 
 impl Init<'_> {
     fn serve(mut self) -> ! {
-        let kind = self.setting.layout.kind;
         loop {
             let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             fds.extend(self.printed.values().filter_map(|ring| ring.pipe.as_ref()).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => job::end(kind),
+                Err(_) => self.end(),
             }
             let asked = !fds[0].revents().is_empty();
             while let Some(signal) = sys::next_signal(&self.signals) {
                 if signal == Signal::TERM {
-                    job::end(kind);
+                    self.end();
                 }
                 self.reap();
             }
@@ -93,10 +97,19 @@ impl Init<'_> {
             if asked {
                 match wire::receive::<ToInit>(&self.control) {
                     Ok(Some((message, fds))) => self.answer(message, fds),
-                    Ok(None) | Err(_) => job::end(kind),
+                    Ok(None) | Err(_) => self.end(),
                 }
             }
         }
+    }
+
+    fn end(&mut self) -> ! {
+        processes::kill_all();
+        for placeholder in self.placeholders.drain(..) {
+            // One that stays changes nothing for git, and the next environment takes it away.
+            let _ = placeholder.take_away();
+        }
+        sys::exit(0)
     }
 
     fn reap(&mut self) {

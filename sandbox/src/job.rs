@@ -45,6 +45,8 @@ fn start(setting: &Setting<'_>, job: &Job, socket: &OwnedFd, fds: Vec<OwnedFd>) 
     let keep: Vec<RawFd> =
         fds.iter().chain([socket]).map(AsRawFd::as_raw_fd).chain(setting.walls.and_then(Walls::descriptor)).collect();
     sys::close_all_but(&keep);
+    // A child's end wakes the supervisor as a message does; then there is none to wait for.
+    rustix::io::ioctl_fionbio(socket, true)?;
     become_supervisor(setting.layout.kind)?;
     if setting.layout.kind == Kind::Native {
         crate::root::mount_proc()?;

@@ -90,7 +90,7 @@ impl Layout {
             places: Vec::new(),
             masks: Vec::new(),
             links: Vec::new(),
-            identity: user_home.as_deref().and_then(crate::git::identity),
+            identity: user_home.as_deref().and_then(crate::gitconfig::identity),
             variables: BTreeMap::new(),
         };
         layout.add_system();

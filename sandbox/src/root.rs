@@ -3,6 +3,7 @@
 //! Runs in the new init, in its own user and mount namespaces. Paths inside the new root are opened below it and without
 //! following symbolic links: the private home and the workspace hold what earlier commands left.
 
+use crate::git::{self, Guarded};
 use crate::layout::{Access, Layout, Place};
 use crate::sys;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -36,8 +37,8 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     }
 }
 
-/// Composes the root of `layout` and makes it this process's root. Returns further folders that may be written.
-pub(crate) fn compose(layout: &Layout) -> Result<Vec<PathBuf>, StepError> {
+/// Composes the root of `layout` and makes it this process's root.
+pub(crate) fn compose(layout: &Layout) -> Result<Guarded, StepError> {
     sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
     let mut trees = Vec::new();
     for place in &layout.places {
@@ -62,14 +63,14 @@ pub(crate) fn compose(layout: &Layout) -> Result<Vec<PathBuf>, StepError> {
         root.link(Path::new(path), Path::new(text)).step(|| format!("linking {path}"))?;
     }
     root.mask(&layout.masks)?;
-    let written = crate::git::guard(&root, layout)?;
+    let guarded = git::guard(&root, layout)?;
     let proc = root.folder(Path::new("/proc")).step(|| "making /proc".to_owned())?;
     let tree = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
     crate::limits::cap_namespace(&layout.limits, tree.as_fd()).step(|| "limiting processes".to_owned())?;
     sys::restrict_mount(tree.as_fd(), READ).step(|| "mounting /proc".to_owned())?;
     attach(&tree, &proc).step(|| "mounting /proc".to_owned())?;
     root.enter().step(|| "entering the new root".to_owned())?;
-    Ok(written)
+    Ok(guarded)
 }
 
 /// Makes a root of almost nothing, to learn whether it can be done here.
@@ -299,6 +300,13 @@ impl Root {
     /// Shows a folder of the host at its own path.
     pub(crate) fn bring(&self, path: &Path, access: Access) -> io::Result<()> {
         attach(&tree(CWD, path, attributes(access))?, &self.folder(path)?)
+    }
+
+    /// Opens a plain file for reading and writing, making it where it is missing.
+    pub(crate) fn open_or_make(&self, path: &Path) -> io::Result<std::fs::File> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat2(&self.top, relative(path), flags, Mode::from_raw_mode(0o644), resolve)?.into())
     }
 
     /// Writes a small new file; leaves one that is there alone.

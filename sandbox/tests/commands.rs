@@ -56,6 +56,17 @@ async fn a_command_cannot_wait_for_a_person() {
 }
 
 #[tokio::test]
+async fn a_grandchild_that_ends_first_delays_nothing() {
+    for kind in KINDS {
+        let folders = Folders::new();
+        let environment = folders.environment(kind).await.unwrap();
+        // The shell ends only after its orphan did: when it sees that the orphan's id is free.
+        let text = "o=$( (true >/dev/null & echo $!) ); while [ -e /proc/$o ]; do :; done; echo done";
+        assert_eq!(run(&environment, text).await.told(), "done\nexit 0\n");
+    }
+}
+
+#[tokio::test]
 async fn a_command_sees_no_variable_of_the_engine() {
     let folders = Folders::new();
     let environment = folders.environment(Kind::Native).await.unwrap();

@@ -1,0 +1,69 @@
+//! A file that stands where a command must not put one of its own: `commondir` in a git folder.
+//!
+//! Git looks for configuration and hooks where `commondir` says. Such a file that names its own folder changes nothing for
+//! git, and while it is there, read-only, no other can be made. It is put when an environment begins and taken away when the
+//! last environment over it ends; one that stays behind after a kill is taken away by the next.
+
+use crate::root::Root;
+use rustix::fs::{FlockOperation, flock, fstat};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What the file says: git's common folder is this one.
+const HERE: &str = ".\n";
+
+/// A file that was put, and that every environment over it holds a shared lock on.
+pub(crate) struct Placeholder {
+    path: PathBuf,
+    file: File,
+}
+
+impl Placeholder {
+    /// Puts the file, unless one is there that is not ours: then it only has to be guarded.
+    pub fn put(root: &Root, path: &Path) -> io::Result<Option<Placeholder>> {
+        loop {
+            let mut file = match root.open_or_make(path) {
+                Ok(file) => file,
+                // Where nothing can be made, commands cannot make anything either, or what is there is no plain file.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES | libc::ELOOP | libc::EISDIR)) => {
+                    return Ok(None);
+                }
+                Err(e) => return Err(e),
+            };
+            flock(&file, FlockOperation::LockShared)?;
+            if !same(root, path, &file)? {
+                // Another environment took it away while we waited for the lock.
+                continue;
+            }
+            let mut text = String::new();
+            (&file).take(64).read_to_string(&mut text)?;
+            if text.is_empty() {
+                file.write_all(HERE.as_bytes())?;
+            } else if text != HERE {
+                return Ok(None);
+            }
+            return Ok(Some(Placeholder { path: path.to_owned(), file }));
+        }
+    }
+
+    /// Takes the file away, unless another environment needs it. Nothing may be running in this environment any more.
+    pub fn take_away(self) -> io::Result<()> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
+        std::fs::remove_file(&self.path)
+    }
+}
+
+/// Whether `path` still leads to `file`.
+fn same(root: &Root, path: &Path, file: &File) -> io::Result<bool> {
+    let Some(found) = root.find(path)? else { return Ok(false) };
+    let (there, here) = (fstat(found)?, fstat(file)?);
+    Ok((there.st_dev, there.st_ino) == (here.st_dev, here.st_ino))
+}
