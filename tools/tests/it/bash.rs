@@ -1,12 +1,8 @@
 //! `bash` behind real walls: what it shows, what it carries over, what it kills, what goes on.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::bench::{Bench, is_running};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use support::{Bench, is_running};
 use trace::{Status, text_of};
 
 async fn check(bench: &Bench, command: &str, expected: Expect) {
@@ -15,7 +11,7 @@ async fn check(bench: &Bench, command: &str, expected: Expect) {
 
 #[tokio::test]
 async fn output_and_ending_are_told() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     check(
         &bench,
         "echo out; echo err >&2",
@@ -57,7 +53,7 @@ async fn output_and_ending_are_told() {
 
 #[tokio::test]
 async fn directory_variables_and_functions_carry_over() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     check(
         &bench,
         "mkdir -p a/b && cd a/b && export X='1 2' && f() { echo \"f $X\"; }",
@@ -81,7 +77,7 @@ async fn directory_variables_and_functions_carry_over() {
 
 #[tokio::test]
 async fn nothing_waits_for_input() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     check(
         &bench,
         "cat; echo read",
@@ -102,7 +98,7 @@ async fn nothing_waits_for_input() {
 
 #[tokio::test]
 async fn a_background_child_holds_nothing_up_is_named_and_stopped() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     for command in
         ["sleep 71237 & echo started", "setsid sleep 71237 & echo started", "(yes >/dev/null; sleep 71237) & echo started"]
     {
@@ -124,7 +120,7 @@ async fn a_background_child_holds_nothing_up_is_named_and_stopped() {
 
 #[tokio::test]
 async fn what_a_child_goes_on_to_print_can_be_read() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let observed =
         bench.call("bash", json!({"command": "mkfifo gate; (read x <gate; printf 'one\\rtwo\\n'; read x <gate) &"})).await;
     assert_eq!(observed.children.len(), 1, "{observed:?}");
@@ -142,7 +138,7 @@ async fn what_a_child_goes_on_to_print_can_be_read() {
 
 #[tokio::test]
 async fn a_timeout_kills_all_of_it_and_says_what() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let told = bench
         .told(
             "bash",
@@ -156,14 +152,14 @@ async fn a_timeout_kills_all_of_it_and_says_what() {
 
 #[tokio::test]
 async fn a_command_has_no_more_time_than_the_run() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     bench.left_ms = Some(300);
     check(&bench, "sleep 71240", expect!["timed_out: [timed out after 0.3 s; killed: bash: sleep 71240; sleep 71240]"]).await;
 }
 
 #[tokio::test]
 async fn bytes_that_are_no_text_are_shown_and_the_whole_is_kept() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     check(
         &bench,
         r"printf 'a\377\376b\0c\033[1mbold\033[0m 10%%\r20%%\n'",
@@ -179,7 +175,7 @@ async fn bytes_that_are_no_text_are_shown_and_the_whole_is_kept() {
 
 #[tokio::test]
 async fn of_a_huge_output_the_ends_are_shown_and_the_rest_can_be_read() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let at = bench.next_at();
     let observed = bench.call("bash", json!({"command": "seq 1 4000000"})).await;
     let text = text_of(&observed.content);
@@ -198,7 +194,7 @@ async fn of_a_huge_output_the_ends_are_shown_and_the_rest_can_be_read() {
 
 #[tokio::test]
 async fn one_line_of_eight_megabytes_is_cut_and_all_of_it_can_be_reached() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let at = bench.next_at();
     let observed = bench.call("bash", json!({"command": "head -c 8000000 /dev/zero | tr '\\0' x; printf END"})).await;
     let text = text_of(&observed.content);
@@ -213,7 +209,7 @@ async fn one_line_of_eight_megabytes_is_cut_and_all_of_it_can_be_reached() {
 
 #[tokio::test]
 async fn of_more_than_64_mib_the_middle_is_missing_and_that_is_said() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let observed = bench.call("bash", json!({"command": "head -c 80000000 /dev/zero | tr '\\0' y; echo; echo last"})).await;
     let text = text_of(&observed.content);
     let missing = "12,891,142";
@@ -226,7 +222,7 @@ async fn of_more_than_64_mib_the_middle_is_missing_and_that_is_said() {
 
 #[tokio::test]
 async fn a_directory_that_is_gone_stops_nobody() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     bench.call("bash", json!({"command": "mkdir gone; cd gone"})).await;
     check(&bench, "rmdir ../gone", expect!["ok: [no output]"]).await;
     check(

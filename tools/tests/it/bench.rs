@@ -1,8 +1,6 @@
 //! A temporary workspace, an environment over it, and an agent that calls tools there and remembers what it has seen.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-
-use sandbox::{Environment, Kind, Limits, Plan, Program, Sandbox};
+use sandbox::{Environment, Kind, Limits, Plan, Program, Sandbox, SandboxError};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,15 +36,16 @@ pub fn toolbox() -> Toolbox {
 }
 
 impl Bench {
-    pub async fn new() -> Bench {
+    /// A bench behind native walls; `None`, and the test is skipped, where this machine has none.
+    pub async fn new() -> Option<Bench> {
         Bench::with(Grant::default()).await
     }
 
-    pub async fn with(grant: Grant) -> Bench {
+    pub async fn with(grant: Grant) -> Option<Bench> {
         Bench::of(Kind::Native, grant).await
     }
 
-    pub async fn of(kind: Kind, grant: Grant) -> Bench {
+    pub async fn of(kind: Kind, grant: Grant) -> Option<Bench> {
         let folders = tempfile::tempdir().unwrap();
         let top = folders.path().canonicalize().unwrap();
         for name in ["workspace", "outside", "run/home", "run/tmp", "run/blobs"] {
@@ -62,10 +61,17 @@ impl Bench {
             limits: Limits::default(),
         };
         let program = Program::Path(env!("CARGO_BIN_EXE_tool-walls").into());
-        let environment = Sandbox::start(kind, program).unwrap().environment(&plan).await.unwrap();
+        let environment = match Sandbox::start(kind, program).unwrap().environment(&plan).await {
+            Ok(environment) => environment,
+            Err(SandboxError::Environment { .. }) => {
+                skip(if kind == Kind::Native { "namespaces" } else { "landlock" });
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
         let blobs = trace::blobs(&top.join("run"));
         let (caps, agent) = (Caps::default(), RefCell::default());
-        Bench { folders, environment, blobs, caps, left_ms: None, toolbox: toolbox(), agent }
+        Some(Bench { folders, environment, blobs, caps, left_ms: None, toolbox: toolbox(), agent })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -130,9 +136,53 @@ impl Bench {
     }
 }
 
+/// Says that a test is skipped for want of `component`; fails where `AUTOSAGE_REQUIRE` names it.
+fn skip(component: &str) {
+    #[allow(clippy::disallowed_methods, reason = "the variable is the interface of the test runner")]
+    let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();
+    assert!(!required.split([',', ' ']).any(|name| name == component), "{component} is required and missing");
+    #[allow(clippy::print_stdout, reason = "what was not tested has to be seen")]
+    {
+        println!("skipped: no {component}");
+    }
+}
+
+/// A running process.
+pub struct Process {
+    pub pid: i32,
+    pub parent: i32,
+    /// Its command line.
+    pub line: String,
+}
+
+/// All processes of the machine, as far as they can be seen.
+pub fn processes() -> Vec<Process> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let process = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        let line = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?).replace('\0', " ");
+        Some(Process { pid, parent, line })
+    };
+    pids.filter_map(process).collect()
+}
+
+/// Waits until a process has this command line, and kills the sandbox of this program that it runs in.
+pub async fn lose_the_sandbox_of(line: &str) {
+    let here = i32::try_from(std::process::id()).unwrap();
+    let mut all = processes();
+    while !all.iter().any(|process| process.line.trim() == line) {
+        tokio::task::yield_now().await;
+        all = processes();
+    }
+    let mut process = all.iter().find(|process| process.line.trim() == line).unwrap();
+    while process.parent != here {
+        process = all.iter().find(|above| above.pid == process.parent).unwrap();
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_raw(process.pid).unwrap(), rustix::process::Signal::KILL).unwrap();
+}
+
 /// Whether a process with this in its command line exists anywhere on the machine.
 pub fn is_running(marker: &str) -> bool {
-    let lines =
-        std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.into_iter().any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(marker))
+    processes().iter().any(|process| process.line.contains(marker))
 }

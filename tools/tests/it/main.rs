@@ -1,0 +1,9 @@
+//! The tools behind real walls.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bash;
+mod bench;
+mod files;
+mod lost;
+mod search;
