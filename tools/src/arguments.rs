@@ -58,7 +58,8 @@ impl Builtin {
             Builtin::Bash => {
                 let timeout = json!({"type": "integer", "minimum": 1, "maximum": LONGEST});
                 let names = json!({"type": "array", "items": text()});
-                (json!({"command": text(), "timeout": timeout, "stop": names}), json!(["command"]))
+                // A call may only stop something.
+                (json!({"command": text(), "timeout": timeout, "stop": names}), json!([]))
             }
             Builtin::Read => (json!({"path": text(), "offset": count(), "limit": count()}), json!(["path"])),
             Builtin::Write => (json!({"path": text(), "content": text()}), json!(["path", "content"])),
@@ -73,7 +74,12 @@ impl Builtin {
             }
             Builtin::Submit => (json!({"answer": text()}), json!(["answer"])),
         };
-        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        // Some servers refuse an empty list.
+        if required != json!([]) {
+            schema["required"] = required;
+        }
+        schema
     }
 
     /// The arguments of a call of it.
@@ -122,6 +128,7 @@ pub enum Arguments {
 #[derive(Debug, serde::Deserialize)]
 pub struct Bash {
     /// For bash.
+    #[serde(default, deserialize_with = "or_default")]
     pub command: String,
     /// Seconds.
     #[serde(default, deserialize_with = "whole")]
@@ -240,63 +247,63 @@ mod tests {
             Builtin::Bash,
             json!({"cmd": "ls"}),
             expect![[
-                r#"there is no argument `cmd`. bash takes {"command": text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"there is no argument `cmd`. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "timeout": 0}),
             expect![[
-                r#"`timeout` is 0, but must be whole number from 1 to 3600. bash takes {"command": text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`timeout` is 0; expected: whole number from 1 to 3600. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "timeout": "30"}),
             expect![[
-                r#"`timeout` is "30", but must be whole number from 1 to 3600. bash takes {"command": text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`timeout` is "30"; expected: whole number from 1 to 3600. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "stop": "c1"}),
             expect![[
-                r#"`stop` is "c1", but must be [text, …]. bash takes {"command": text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`stop` is "c1"; expected: [text, …]. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
             ]],
         );
         check(
             Builtin::Read,
             json!({"path": "a", "offset": 0}),
             expect![[
-                r#"`offset` is 0, but must be whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
+                r#"`offset` is 0; expected: whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
             ]],
         );
         check(
             Builtin::Read,
             json!({"path": "a", "offset": -3}),
             expect![[
-                r#"`offset` is -3, but must be whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
+                r#"`offset` is -3; expected: whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
             ]],
         );
         check(
             Builtin::Read,
             json!({"path": "a", "limit": 1.5}),
             expect![[
-                r#"`limit` is 1.5, but must be whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
+                r#"`limit` is 1.5; expected: whole number from 1. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
             ]],
         );
         check(
             Builtin::Read,
             json!({"path": null}),
             expect![[
-                r#"`path` is null, but must be text. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
+                r#"`path` is null; expected: text. read takes {"limit"?: whole number from 1, "offset"?: whole number from 1, "path": text}"#
             ]],
         );
         check(
             Builtin::Edit,
             json!({"path": "a", "old": 3, "new": "b".repeat(99)}),
             expect![[
-                r#"`old` is 3, but must be text. edit takes {"all"?: true or false, "new": text, "old": text, "path": text}"#
+                r#"`old` is 3; expected: text. edit takes {"all"?: true or false, "new": text, "old": text, "path": text}"#
             ]],
         );
         check(

@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
     let command = arguments.command.trim();
     if command.is_empty() && arguments.stop.is_empty() {
-        return Err(Trouble::failed("`command` is empty"));
+        return Err(Trouble::failed("there is no `command`"));
     }
     let mut notes = Vec::new();
     for name in &arguments.stop {

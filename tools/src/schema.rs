@@ -15,7 +15,7 @@ pub fn mismatch(schema: &Value, arguments: &Value) -> Option<String> {
         None => Some(format!("there is no argument `{name}`")),
         Some(_) if value.is_null() && !is_required(schema, name) => None,
         Some(field) if fits(field, value) => None,
-        Some(field) => Some(format!("`{name}` is {}, but must be {}", cut(value), kind(field))),
+        Some(field) => Some(format!("`{name}` is {}; expected: {}", cut(value), kind(field))),
     });
     let missing = || {
         let all = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
