@@ -201,8 +201,11 @@ impl Cleaner {
     }
 
     fn escape(&mut self, byte: u8, out: &mut dyn FnMut(&str)) {
+        let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
         self.escaped += 1;
-        self.keep(&format!("\\x{byte:02x}"), out);
+        for c in ['\\', 'x', digit(byte >> 4), digit(byte & 15)] {
+            self.keep(c.encode_utf8(&mut [0; 4]), out);
+        }
     }
 
     fn keep(&mut self, mut text: &str, out: &mut dyn FnMut(&str)) {
