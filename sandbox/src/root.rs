@@ -7,9 +7,10 @@ use crate::git::{self, Guarded};
 use crate::layout::{Access, Layout, Place};
 use crate::sys;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,8 @@ pub(crate) fn compose(layout: &Layout) -> Result<Guarded, StepError> {
     for name in DEVICES {
         devices.push(tree(CWD, &Path::new("/dev").join(name), 0).step(|| format!("opening /dev/{name}"))?);
     }
-    let root = Root::attach().step(|| "attaching the new root".to_owned())?;
+    let private = vec![layout.home.clone(), layout.tmp.clone()];
+    let root = Root::attach(private).step(|| "attaching the new root".to_owned())?;
     for (path, text) in &layout.links {
         root.link(path, text).step(|| format!("linking {}", path.display()))?;
     }
@@ -77,7 +79,7 @@ pub(crate) fn compose(layout: &Layout) -> Result<Guarded, StepError> {
 pub(crate) fn rehearse() -> Result<(), StepError> {
     sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
     let usr = tree(CWD, Path::new("/usr"), READ).step(|| "opening /usr".to_owned())?;
-    let root = Root::attach().step(|| "mounting a new root".to_owned())?;
+    let root = Root::attach(Vec::new()).step(|| "mounting a new root".to_owned())?;
     root.folder(Path::new("/usr")).and_then(|point| attach(&usr, &point)).step(|| "mounting /usr".to_owned())?;
     root.devices(&[]).step(|| "making /dev".to_owned())?;
     let proc = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
@@ -132,6 +134,8 @@ fn attach(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
 /// The new root before it is entered.
 pub(crate) struct Root {
     top: OwnedFd,
+    /// Folders in the new root that only this run uses.
+    private: Vec<PathBuf>,
     /// An empty folder and an empty file, mounted over what must not be seen.
     nothing: Option<(OwnedFd, OwnedFd)>,
 }
@@ -143,12 +147,27 @@ enum Shape {
     File,
 }
 
+fn shape_of(found: &OwnedFd) -> io::Result<Shape> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode);
+    Ok(if kind == FileType::Directory { Shape::Folder } else { Shape::File })
+}
+
+fn make(parent: &OwnedFd, name: &OsStr, shape: Shape) -> rustix::io::Result<()> {
+    match shape {
+        Shape::Folder => rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)),
+        Shape::File => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o644)).map(drop)
+        }
+    }
+}
+
 impl Root {
-    fn attach() -> io::Result<Root> {
+    fn attach(private: Vec<PathBuf>) -> io::Result<Root> {
         let tree = filesystem("tmpfs", &[("mode", "755"), ("size", "1m")], WRITE)?;
         rustix::mount::move_mount(&tree, "", CWD, ATTACHED_AT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         let top = rustix::fs::open(ATTACHED_AT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut root = Root { top, nothing: None };
+        let mut root = Root { top, private, nothing: None };
         let folder = root.folder(Path::new("/.nothing/folder"))?;
         let file = root.point(Path::new("/.nothing/file"), Shape::File)?;
         root.nothing = Some((tree_of(&folder, READ)?, tree_of(&file, READ)?));
@@ -184,23 +203,25 @@ impl Root {
         self.point(path, Shape::Folder)
     }
 
+    /// Opens a mount point, making it where it is missing. In the folders of the run, which hold what earlier commands
+    /// left, whatever stands in its way is removed: a link must not lead a mount elsewhere, nor keep one from being made.
     fn point(&self, path: &Path, shape: Shape) -> io::Result<OwnedFd> {
-        if let Some(found) = self.find(path)? {
-            return Ok(found);
+        let own = self.private.iter().any(|folder| path != folder && path.starts_with(folder));
+        match self.find(path) {
+            Ok(Some(found)) if !own || shape_of(&found)? == shape => return Ok(found),
+            Ok(_) => {}
+            Err(e) if own && e.raw_os_error() == Some(libc::ELOOP) => {}
+            Err(e) => return Err(e),
         }
         let parent = match path.parent() {
             Some(parent) if parent != Path::new("/") => self.folder(parent)?,
             _ => self.top.try_clone()?,
         };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let made = match shape {
-            Shape::Folder => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
-            Shape::File => {
-                rustix::fs::openat(&parent, name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, Mode::from_raw_mode(0o644))
-                    .map(drop)
-            }
-        };
-        match made {
+        if own && shape == Shape::Folder && make(&parent, name, shape) == Err(Errno::EXIST) {
+            rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
+        }
+        match make(&parent, name, shape) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(e.into()),
         }
@@ -215,9 +236,7 @@ impl Root {
     }
 
     fn show(&self, place: &Place, tree: &OwnedFd, layout: &Layout, number: usize) -> io::Result<()> {
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
-        let shape = if kind == FileType::Directory { Shape::Folder } else { Shape::File };
-        let point = self.point(&place.target, shape)?;
+        let point = self.point(&place.target, shape_of(tree)?)?;
         match place.access {
             Access::Read | Access::Write => attach(tree, &point),
             Access::Cache => match self.cache(tree, layout, number) {

@@ -1,0 +1,54 @@
+//! What happens to the processes of an environment when the engine is killed: nothing of them is left.
+//!
+//! This test is its own engine: it starts itself again, lets that run commands, and kills it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use sandbox::Kind;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use support::{Folders, is_running, mark, script, until};
+
+#[allow(clippy::print_stdout, reason = "a test without harness says itself what it did")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if let [_, word, kind, mark] = arguments.as_slice()
+        && word == "engine"
+    {
+        return runtime.block_on(engine(kind.parse().unwrap(), mark));
+    }
+    for kind in [Kind::Native, Kind::Reduced, Kind::Host] {
+        runtime.block_on(killed(kind));
+        println!("{kind}: nothing is left of an engine that was killed");
+    }
+}
+
+/// Leaves a child, and runs a command with children in sessions of their own, until it is killed.
+async fn engine(kind: Kind, mark: &str) {
+    let folders = Folders::new();
+    let environment = folders.environment(kind).await.unwrap();
+    environment.run(&script(&format!("nohup sleep {mark} &")), &mut |_| {}).await.unwrap();
+    let text = format!("setsid bash -c \"trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}\" & echo ready; sleep {mark}");
+    #[allow(clippy::print_stdout, reason = "this is how the test learns that it runs")]
+    let sink = &mut |bytes: &[u8]| println!("{}", String::from_utf8_lossy(bytes));
+    environment.run(&script(&text), sink).await.unwrap();
+}
+
+async fn killed(kind: Kind) {
+    let mark = mark();
+    #[allow(clippy::disallowed_methods, reason = "the engine of this test has to be a process of its own")]
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut engine = command.args(["engine", &kind.to_string(), &mark]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(engine.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let sleeps = format!("sleep {mark}");
+    until(async || is_running(&sleeps)).await;
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    // Its processes see the end of their sockets and go.
+    until(async || !is_running(&mark)).await;
+}
