@@ -81,7 +81,7 @@ fn build(root: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Runs one program of tests. What passes makes one line; what fails is shown whole.
+/// Runs one program of tests. What passes makes one line; what fails is shown without what passes.
 fn start(command: &mut Command, label: &str) -> anyhow::Result<Tally> {
     let since = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(|| label.to_owned())?;
@@ -91,6 +91,9 @@ fn start(command: &mut Command, label: &str) -> anyhow::Result<Tally> {
         let line = String::from_utf8_lossy(&line?).into_owned();
         if line.contains("has been running for over") {
             println!("{label}: {line}");
+        }
+        if line == "failures:" && tally.is_before_failures() {
+            shown.clear();
         }
         tally.read(&line);
         shown.push_str(&line);

@@ -34,6 +34,11 @@ impl Tally {
         self.ok + self.failed
     }
 
+    /// Whether the part about failed tests is still to come.
+    pub fn is_before_failures(&self) -> bool {
+        !matches!(self.block, Block::Failures)
+    }
+
     pub fn add(&mut self, other: Tally) {
         self.ok += other.ok;
         self.failed += other.failed;
@@ -51,7 +56,7 @@ impl Tally {
             self.ok += count(counts, "passed");
             self.failed += count(counts, "failed");
             self.block = Block::Outside;
-        } else if line.starts_with("---- ") && line.ends_with(" ----") && !matches!(self.block, Block::Failures) {
+        } else if line.starts_with("---- ") && line.ends_with(" ----") && self.is_before_failures() {
             self.block = Block::Passed(BTreeSet::new());
         } else if let (Some(component), Block::Passed(said)) = (line.strip_prefix("skipped: no "), &mut self.block) {
             if said.is_empty() {
