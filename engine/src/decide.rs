@@ -79,7 +79,9 @@ fn open_calls(progress: &Progress) -> Option<Next> {
     }
     let is_read_only =
         |call: &OpenCall| call.same_as.is_none() && progress.tools().iter().any(|tool| tool.name == call.tool && tool.read_only);
-    let submit = |call: &&OpenCall| call.tool == "submit" && call.same_as.is_none();
+    // The repetition of a claim repeats its answer, and so waits for it.
+    let waits = |first: &trace::CallId| progress.result(first).is_none();
+    let submit = |call: &&OpenCall| call.tool == "submit" && call.same_as.as_ref().is_none_or(waits);
     let served: Vec<&OpenCall> = open.iter().copied().filter(|call| !submit(call)).collect();
     let Some(head) = served.first() else {
         return Some(Next::Verify(Claiming::Submit(first.clone())));
@@ -115,18 +117,9 @@ fn fault_outcome(fault: &Fault, progress: &Progress) -> Option<Outcome> {
         FaultClass::Refused => Some(Outcome::Refused { reason }),
         FaultClass::Rejected | FaultClass::Unavailable => Some(Outcome::Infrastructure { what: Unavailable::Model, reason }),
         FaultClass::Paused { until } => Some(Outcome::Paused { until, reason }),
-        FaultClass::Budget => Some(budget(which_fell_short(progress), progress)),
+        FaultClass::Budget { which } => Some(Outcome::Budget { which, reason }),
         // We stopped it ourselves: the interrupt or the time says how the turn ends.
         FaultClass::Interrupted => progress.ledger().exhausted().map(|which| budget(which, progress)),
-    }
-}
-
-/// The limit that a retry no longer fitted.
-fn which_fell_short(progress: &Progress) -> Exhausted {
-    match Request::next(progress) {
-        Err(Refusal::Budget(which)) => which,
-        _ if progress.ledger().limits.nano_usd.is_some() => Exhausted::Money,
-        _ => Exhausted::Tokens,
     }
 }
 

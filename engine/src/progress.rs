@@ -29,8 +29,8 @@ pub struct OpenCall {
     pub same_as: Option<CallId>,
     /// Where it was written down that it is about to be served.
     pub called: Option<Seq>,
-    /// Whether its observation is written.
-    pub observed: bool,
+    /// What came of it, once its observation is written.
+    pub result: Option<(Status, Vec<Part>)>,
 }
 
 /// The agent's word that it is done.
@@ -248,13 +248,8 @@ impl Progress {
     }
 
     fn observe(&mut self, call: Option<Seq>, observed: &Observed) {
-        let Some(open) = self.calls.iter_mut().find(|call| call.id == observed.id && !call.observed) else { return };
-        open.observed = true;
-        self.messages.push(Message::Result {
-            id: observed.id.clone(),
-            status: observed.status,
-            content: observed.content.clone(),
-        });
+        let Some(open) = self.calls.iter_mut().find(|call| call.id == observed.id && call.result.is_none()) else { return };
+        open.result = Some((observed.status, observed.content.clone()));
         if let Some(cwd) = &observed.cwd {
             self.cwd = Some(cwd.into());
         }
@@ -281,8 +276,18 @@ impl Progress {
             }
         }
         if self.open_calls().next().is_none() {
-            self.messages.append(&mut self.held);
+            self.close_calls();
         }
+    }
+
+    /// The results enter the prompt together and in call order, for `submit` is served last wherever it stands.
+    fn close_calls(&mut self) {
+        let result = |call: &OpenCall| {
+            let (status, content) = call.result.clone()?;
+            Some(Message::Result { id: call.id.clone(), status, content })
+        };
+        self.messages.extend(self.calls.iter().filter_map(result));
+        self.messages.append(&mut self.held);
     }
 
     fn verify(&mut self, verified: &Verified) {
@@ -330,10 +335,8 @@ impl Progress {
 
     /// What the call `id` of the last reply came to, once it has an observation.
     pub fn result(&self, id: &CallId) -> Option<(Status, &[Part])> {
-        self.messages.iter().rev().find_map(|message| match message {
-            Message::Result { id: found, status, content } if found == id => Some((*status, content.as_slice())),
-            Message::Result { .. } | Message::User(_) | Message::Reply { .. } => None,
-        })
+        let result = self.calls.iter().find(|call| call.id == *id)?.result.as_ref();
+        result.map(|(status, content)| (*status, content.as_slice()))
     }
 
     /// The conversation so far.
@@ -343,7 +346,7 @@ impl Progress {
 
     /// The calls of the last reply that have no observation yet, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
-        self.calls.iter().filter(|call| !call.observed)
+        self.calls.iter().filter(|call| call.result.is_none())
     }
 
     /// The budget.
@@ -448,7 +451,7 @@ fn calls_of(reply: Seq, parts: &[Said]) -> Vec<OpenCall> {
             raw: arguments.clone(),
             same_as,
             called: None,
-            observed: false,
+            result: None,
         });
     }
     calls

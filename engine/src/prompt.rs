@@ -3,7 +3,7 @@
 use crate::harness::{Harness, fill};
 use crate::progress::Progress;
 use model::{Prompt, estimate_tokens};
-use trace::{Asked, Digest, Exhausted, NanoUsd, Seq, Started, Usage};
+use trace::{Asked, Digest, Exhausted, NanoUsd, Price, Seq, Started, Usage};
 
 /// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
 /// that a build that would prompt differently is told from one that would not.
@@ -40,15 +40,12 @@ impl Request {
         if let Some(tokens) = left.tokens {
             output = fitting(output, tokens.saturating_sub(input)).ok_or(Refusal::Budget(Exhausted::Tokens))?;
         }
-        if let (Some(money), Some(price)) = (left.nano_usd, model.price) {
-            let for_input = price.of(&Usage {
-                input,
-                cache_write: if price.cache_write > price.input { input } else { 0 },
-                ..Usage::default()
-            });
-            let affordable = match price.output {
-                0 => u64::from(money >= for_input) * output,
-                each => money.0.saturating_sub(for_input.0) / each,
+        let most = |output| model.price.map(|price| dearest(&price, input, output));
+        if let (Some(money), Some(for_input), Some(for_first)) = (left.nano_usd, most(0), most(1)) {
+            let each = for_first.0 - for_input.0;
+            let affordable = match money.0.checked_sub(for_input.0) {
+                None => 0,
+                Some(rest) => rest.checked_div(each).unwrap_or(output),
             };
             output = fitting(output, affordable).ok_or(Refusal::Budget(Exhausted::Money))?;
         }
@@ -56,8 +53,6 @@ impl Request {
             output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
         }
         let body = Request::body(progress, output).ok_or(Refusal::NotStarted)?;
-        let most = Usage { input, cache_write: input, output, ..Usage::default() };
-        let plain = Usage { input, output, ..Usage::default() };
         let asked = Asked {
             model: model.id.clone(),
             max_output: output,
@@ -67,7 +62,7 @@ impl Request {
             epoch: 0,
             rules: RULES,
             reserved_tokens: input + output,
-            reserved_nano_usd: model.price.map(|price| NanoUsd(price.of(&most).0.max(price.of(&plain).0))),
+            reserved_nano_usd: most(output),
         };
         Ok(Request { body, asked })
     }
@@ -78,6 +73,12 @@ impl Request {
         let prompt = Prompt { system: progress.system(), tools: progress.tools(), messages: progress.messages(), max_output };
         progress.model().map(|model| model::render(model, &prompt))
     }
+}
+
+/// The most that a request can cost: its input written to a cache, or not, whichever is dearer.
+fn dearest(price: &Price, input: u64, output: u64) -> NanoUsd {
+    let plain = Usage { input, output, ..Usage::default() };
+    price.of(&plain).max(price.of(&Usage { cache_write: input, ..plain }))
 }
 
 /// The most output that is wanted and affordable; `None` where that is too little to be worth a request.

@@ -66,7 +66,8 @@ fn started(limits: Limits, checks: Vec<Check>) -> Started {
             base_url: None,
             max_output: 1000,
             context: None,
-            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15 }),
+            effort: None,
+            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
             table: None,
         },
         limits,
@@ -173,7 +174,7 @@ impl World {
 
     /// One step. Returns false once the run rests.
     fn step(&mut self) -> Result<bool, TestCaseError> {
-        if self.choices.below(16) == 0 {
+        if self.choices.below(16) == 0 && !self.choices.is_used_up() {
             self.message();
         }
         match decide(&self.progress) {
@@ -267,7 +268,10 @@ impl World {
 
     /// Invariants 4 and 5 on the bytes of a request.
     fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
-        let messages = |body: &str| body[body.find("\"messages\":[").unwrap()..].trim_end_matches("]}").to_owned();
+        let messages = |body: &str| {
+            let (start, end) = (body.find("\"messages\":[").unwrap(), body.rfind("],\"max_tokens\":").unwrap());
+            body[start..end].to_owned()
+        };
         let now = messages(&request.body);
         if let Some(before) = &self.last_body {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");

@@ -1,7 +1,7 @@
 //! What it means to ask a model: the body, what may be spent on it, and who hears the words as they come.
 
 use futures_util::future::BoxFuture;
-use trace::{Clock, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
+use trace::{Clock, Exhausted, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
 
 /// Something that answers prompts.
 pub trait Model: Send + Sync {
@@ -43,15 +43,17 @@ pub struct Purse {
 }
 
 impl Purse {
-    /// Why another attempt does not fit after `used` tokens and `spent` money; `None` if it fits.
-    pub(crate) fn refuses(&self, used: &Usage, spent: NanoUsd) -> Option<String> {
+    /// Which limit another attempt does not fit after `used` tokens and `spent` money, and why; `None` if it fits.
+    pub(crate) fn refuses(&self, used: &Usage, spent: NanoUsd) -> Option<(Exhausted, String)> {
         let (used, reserve) = (used.total(), self.reserve_tokens);
         if let Some(left) = self.tokens.filter(|left| used.saturating_add(reserve) > *left) {
-            return Some(format!("{left} tokens were left; {used} are used by earlier attempts, {reserve} more may be needed"));
+            let words = format!("{left} tokens were left; {used} are used by earlier attempts, {reserve} more may be needed");
+            return Some((Exhausted::Tokens, words));
         }
         let reserve = self.reserve_nano_usd.unwrap_or_default();
         let left = self.nano_usd.filter(|left| spent.saturating_add(reserve) > *left)?;
-        Some(format!("{left} were left; {spent} are used by earlier attempts, {reserve} more may be needed"))
+        let words = format!("{left} were left; {spent} are used by earlier attempts, {reserve} more may be needed");
+        Some((Exhausted::Money, words))
     }
 }
 

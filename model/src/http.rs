@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use trace::{Attempt, Cost, Digest, Fault, FaultClass, ModelSpec, NanoUsd, Replied, Stop, Timing, Usage};
+use trace::{Attempt, Cost, Digest, Exhausted, Fault, FaultClass, ModelSpec, NanoUsd, Replied, Stop, Timing, Usage};
 
 /// What a model needs besides its spec.
 #[derive(Clone, Default)]
@@ -66,8 +66,8 @@ impl Http {
         let mut sum = Sum::default();
         let mut wait = Duration::ZERO;
         loop {
-            if let Some(words) = ask.purse.refuses(&sum.usage, sum.spent) {
-                return self.fault(sum, FaultClass::Budget, None, words, ask.clock.elapsed() - begun);
+            if let Some((which, words)) = ask.purse.refuses(&sum.usage, sum.spent) {
+                return self.fault(sum, FaultClass::Budget { which }, None, words, ask.clock.elapsed() - begun);
             }
             let attempted = self.attempt(&ask, deadline).await;
             sum.add(&self.spec, &attempted, wait);
@@ -84,7 +84,7 @@ impl Http {
                     wait = length;
                     continue;
                 }
-                After::Wait(_) => FaultClass::Budget,
+                After::Wait(_) => FaultClass::Budget { which: Exhausted::Time },
                 After::Stop(class) => class,
             };
             let message = self.explain(class, &attempted, &trouble);
@@ -152,7 +152,7 @@ impl Http {
             }
             (FaultClass::Unavailable, _) => " Asking again did not help: resume the run later.".to_owned(),
             (FaultClass::Paused { until }, _) => format!(" The provider asks to wait until {until}: resume the run then."),
-            (FaultClass::Budget, _) => " The run's active time does not last for another attempt.".to_owned(),
+            (FaultClass::Budget { .. }, _) => " The run's active time does not last for another attempt.".to_owned(),
             (FaultClass::Rejected | FaultClass::Refused | FaultClass::Interrupted, _) => String::new(),
         };
         let said = labelled(attempted.status, &trouble.message);

@@ -1,6 +1,6 @@
 //! What a model answered, as it is recorded.
 
-use crate::{Cost, Digest, Millis, Timestamp, Usage};
+use crate::{Cost, Digest, Exhausted, Millis, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 /// One part of a reply, in the order in which the model made it.
@@ -93,7 +93,10 @@ pub enum FaultClass {
     /// We stopped the request ourselves: a person interrupted, or the run's time was over.
     Interrupted,
     /// The next attempt would not have fitted what is left of the budget.
-    Budget,
+    Budget {
+        /// The limit that it did not fit.
+        which: Exhausted,
+    },
 }
 
 /// One request of an `Asked`: the first, or a retry.

@@ -65,7 +65,7 @@ pub struct ModelArgs {
     /// The server's address, with its version: http://HOST:PORT/v1.
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The variable that holds the key, for openai-compatible servers [default: AUTOSAGE_API_KEY].
+    /// The variable that holds the key [default: the provider's own; AUTOSAGE_API_KEY for openai-compatible].
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
     /// Dollars for a million tokens of input and of output, for a model without a known price.

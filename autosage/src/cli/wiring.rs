@@ -9,7 +9,7 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::Harness;
 use model::catalog::{self, Overrides};
-use model::{Access, Model, Recorded, Recorder};
+use model::{Access, Model, Provider, Recorded, Recorder};
 use sandbox::Plan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,17 +64,7 @@ pub fn thinker(
         max_output: args.max_output.or(same.map(|spec| spec.max_output)),
     };
     let spec = catalog::find(id, &overrides).map_err(|error| usage(error.into()))?;
-    let key_var = args.key_env.as_deref().or(config.key_env.as_deref()).filter(|_| provider.base_url.is_none());
-    let key = parts.variable(key_var.unwrap_or(provider.key_var)).map(str::to_owned);
-    if let (None, Some(name)) = (&key, key_var) {
-        return Err(Failure::usage(format!("--key-env names the variable {name}, which is not set")));
-    }
-    if key.is_none() && provider.key == model::KeyUse::Required {
-        return Err(Failure::usage(format!(
-            "`{id}` needs a key: set {}, or choose another model with --model",
-            provider.key_var
-        )));
-    }
+    let key = key(args.key_env.as_deref().or(config.key_env.as_deref()), provider, &spec, parts)?;
     let connected = model::connect(spec, Access { key, ..Access::default() });
     match &args.record {
         None => Ok(Thinker { model: Arc::from(connected), recorded: None, recorder: None }),
@@ -83,6 +73,35 @@ pub fn thinker(
             let recorder = Arc::new(recorder.map_err(usage)?);
             Ok(Thinker { model: recorder.clone(), recorded: None, recorder: Some(recorder) })
         }
+    }
+}
+
+/// The key that goes to the model's server. A provider's own key goes to its own host, or to the one that its own
+/// `*_BASE_URL` names; to any other address goes only what `--key-env` names.
+fn key(named: Option<&str>, provider: &Provider, spec: &ModelSpec, parts: &Parts) -> Result<Option<String>, Failure> {
+    if let Some(name) = named {
+        let key = parts
+            .variable(name)
+            .ok_or_else(|| Failure::usage(format!("--key-env names the variable {name}, which is not set")))?;
+        return Ok(Some(key.to_owned()));
+    }
+    let address = spec.base_url.as_deref().unwrap_or_default();
+    let by_variable = provider.base_url_var.and_then(|name| parts.variable(name));
+    let is_own = provider.base_url.is_none()
+        || provider.is_at(address)
+        || by_variable.is_some_and(|named| named.trim_end_matches('/') == address);
+    let key = parts.variable(provider.key_var).filter(|_| is_own).map(str::to_owned);
+    match (&key, provider.key, is_own) {
+        (None, model::KeyUse::Required, true) => Err(Failure::usage(format!(
+            "`{}` needs a key: set {}, or choose another model with --model",
+            spec.id, provider.key_var
+        ))),
+        (None, model::KeyUse::Required, false) => Err(Failure::usage(format!(
+            "{} is not sent to {address}: name the variable that holds the key for it with --key-env, or set {}",
+            provider.key_var,
+            provider.base_url_var.unwrap_or("another address")
+        ))),
+        _ => Ok(key),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::{Play, Server, Stepped, corpus, file, spec};
 use model::{Access, Ask, Heard, Model, Purse, connect};
 use std::sync::Mutex;
 use std::time::Duration;
-use trace::{Cost, Fault, FaultClass, NanoUsd, Replied, Said, Stop, Usage};
+use trace::{Cost, Exhausted, Fault, FaultClass, NanoUsd, Replied, Said, Stop, Usage};
 
 const BODY: &str = r#"{"model":"test","stream":true,"messages":[]}"#;
 const KEY: &str = "sk-very-secret";
@@ -259,20 +259,20 @@ fn an_attempt_is_made_only_if_it_still_fits_the_budget() {
     assert_eq!(ask_with(purse, vec![file("empty"), file("text")]).replied.stop, Stop::End);
     let purse = Purse { tokens: Some(600), ..purse };
     let asked = ask_with(purse, vec![file("empty")]);
-    assert_eq!(asked.fault().class, FaultClass::Budget);
+    assert_eq!(asked.fault().class, FaultClass::Budget { which: Exhausted::Tokens });
     assert_eq!((asked.replied.usage.total(), asked.replied.attempts.len()), (120, 1));
 
     let purse = Purse { nano_usd: Some(NanoUsd(500_000)), reserve_nano_usd: Some(NanoUsd(300_000)), ..Purse::default() };
-    assert_eq!(ask_with(purse, vec![file("empty")]).fault().class, FaultClass::Budget);
+    assert_eq!(ask_with(purse, vec![file("empty")]).fault().class, FaultClass::Budget { which: Exhausted::Money });
     let purse = Purse { time_ms: Some(16_000), ..Purse::default() };
-    assert_eq!(ask_with(purse, vec![file("429_seconds")]).fault().class, FaultClass::Budget);
+    assert_eq!(ask_with(purse, vec![file("429_seconds")]).fault().class, FaultClass::Budget { which: Exhausted::Time });
 }
 
 #[test]
 fn a_request_that_does_not_fit_is_not_sent() {
     let purse = Purse { tokens: Some(499), reserve_tokens: 500, ..Purse::default() };
     let asked = ask_with(purse, vec![]);
-    assert_eq!((asked.fault().class, asked.replied.attempts.len()), (FaultClass::Budget, 0));
+    assert_eq!((asked.fault().class, asked.replied.attempts.len()), (FaultClass::Budget { which: Exhausted::Tokens }, 0));
 }
 
 #[test]
