@@ -105,8 +105,8 @@ fn usage_errors_print_no_event() {
 fn budgets_end_a_run_with_exit_code_3() {
     let cases: [(&str, &[&str], &str); 3] = [
         ("turns", &["--max-turns", "2"], "turns"),
-        ("tokens", &["--max-tokens", "9500"], "tokens"),
-        ("money", &["--max-usd", "0.09", "--price", "1,10"], "money"),
+        ("tokens", &["--max-tokens", "2000"], "tokens"),
+        ("money", &["--max-usd", "0.0046", "--price", "1,10"], "money"),
     ];
     for (name, flags, which) in cases {
         let (last, code) = finished(name, FOREVER, flags);

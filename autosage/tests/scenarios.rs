@@ -38,14 +38,14 @@ struct Step {
 }
 
 /// Plays the scenario in `folder` and returns the record's folder as files, and its events.
-fn play(folder: &Path, place: &Place) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
+fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
     let scenario: Scenario = toml::from_str(&fs::read_to_string(folder.join("scenario.toml")).unwrap()).unwrap();
     for (path, bytes) in folder.join("workspace").is_dir().then(|| files(&folder.join("workspace"))).unwrap_or_default() {
         let path = place.work().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let server = Server::start(script(&fs::read_to_string(folder.join("model.json")).unwrap()));
+    server.restart(script(&fs::read_to_string(folder.join("model.json")).unwrap()));
     let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
     let work = place.work().display().to_string();
     for step in &scenario.step {
@@ -68,7 +68,7 @@ fn play(folder: &Path, place: &Place) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
         }
     }
     let events = place.events();
-    every_body_is_rebuilt(&server, &events, place);
+    every_body_is_rebuilt(server, &events, place);
     let run = place.run_folder();
     let kept = files(&run).into_iter().filter(|(path, _)| path != Path::new("lock")).collect();
     (kept, events)
@@ -124,10 +124,25 @@ fn projection(events: &[Event], work: &Path) -> String {
             What::Finished(finished) => format!("{} | turns {} | {:?}", finished.outcome.word(), finished.turns, finished.answer),
             What::Unknown { kind, .. } => kind.clone(),
         };
-        let what = what.trim_end().replace('\n', "\n      | ");
+        let what = short(what.trim_end());
         writeln!(text, "{:>3} {}{cause}  {what}", event.seq.0, event.what.kind()).unwrap();
     }
     text.replace(&work.display().to_string(), "$WORK")
+}
+
+/// The first lines of `text`, each behind a margin and cut where it is very long.
+fn short(text: &str) -> String {
+    const LINES: usize = 14;
+    let cut = |line: &str| match line.char_indices().nth(200) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    };
+    let mut lines: Vec<String> = text.lines().take(LINES).map(cut).collect();
+    let left_out = text.lines().count().saturating_sub(LINES);
+    if left_out > 0 {
+        lines.push(format!("… {left_out} more lines"));
+    }
+    lines.join("\n      | ")
 }
 
 fn replied_line(replied: &trace::Replied) -> String {
@@ -160,7 +175,7 @@ fn scenarios_give_the_expected_record() {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         println!("scenario {name}");
         let place = Place::new(&name);
-        let (_, events) = play(&folder, &place);
+        let (_, events) = play(&folder, &place, &Server::start(Vec::new()));
         let actual = projection(&events, &place.work());
         expect_test::expect_file![folder.join("record.txt")].assert_eq(&actual);
     }
@@ -169,10 +184,11 @@ fn scenarios_give_the_expected_record() {
 #[test]
 fn two_runs_of_one_scenario_give_the_same_bytes() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    for name in ["second-question", "check-fails-once"] {
+    let server = Server::start(Vec::new());
+    for name in ["second-question", "check-fails-once", "reads-side-by-side"] {
         let play_once = || {
             let place = Place::new(&format!("twice-{name}"));
-            play(&scenarios.join(name), &place).0
+            play(&scenarios.join(name), &place, &server).0
         };
         let (first, second) = (play_once(), play_once());
         assert_eq!(first.iter().map(|file| &file.0).collect::<Vec<_>>(), second.iter().map(|file| &file.0).collect::<Vec<_>>());

@@ -37,16 +37,24 @@ pub struct Server {
     pub base_url: String,
     bodies: Arc<Mutex<Vec<String>>>,
     faults: Arc<Mutex<usize>>,
+    script: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 impl Server {
+    /// Serves `script` from its start again, at the same address, as if nothing had been asked yet.
+    pub fn restart(&self, script: Vec<Answer>) {
+        self.bodies.lock().unwrap().clear();
+        *self.faults.lock().unwrap() = 0;
+        *self.script.lock().unwrap() = VecDeque::from(script);
+    }
+
     /// Serves `script`, then "Done." for ever.
     pub fn start(script: Vec<Answer>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (bodies, faults) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let script = Arc::new(Mutex::new(VecDeque::from(script)));
-        let server = Server { base_url, bodies: bodies.clone(), faults: faults.clone() };
+        let server = Server { base_url, bodies: bodies.clone(), faults: faults.clone(), script: script.clone() };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (bodies, faults, script) = (bodies.clone(), faults.clone(), script.clone());
