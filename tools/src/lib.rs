@@ -42,3 +42,12 @@ const fn joined() -> [(&'static str, sandbox::Op); sandbox::file::OPS.len() + in
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_two_operations_share_a_name() {
+        let names: std::collections::BTreeSet<&str> = super::OPS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), super::OPS.len());
+    }
+}
