@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use trace::{Clock, Event, Ids, Millis, Pause, RunId, Timestamp};
@@ -26,6 +27,8 @@ pub struct Parts {
     pub program: sandbox::Program,
     /// The operating system and its kind of machine, such as `linux x86_64`.
     pub os: String,
+    /// The program's file, whose digest names the build in a record; `None` leaves the build unnamed.
+    pub build: Option<PathBuf>,
     /// Standard output.
     pub out: Printer,
     /// Standard error.
@@ -55,6 +58,7 @@ impl Parts {
             ids: Arc::new(RandomIds),
             variables: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect(),
             program: sandbox::Program::Current,
+            build: std::env::current_exe().ok(),
             os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             out: Arc::new(Mutex::new(std::io::stdout())),
             err: Arc::new(Mutex::new(std::io::stderr())),

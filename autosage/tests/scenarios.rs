@@ -40,7 +40,9 @@ struct Step {
 /// Plays the scenario in `folder` and returns the record's folder as files, and its events.
 fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
     let scenario: Scenario = toml::from_str(&fs::read_to_string(folder.join("scenario.toml")).unwrap()).unwrap();
-    for (path, bytes) in folder.join("workspace").is_dir().then(|| files(&folder.join("workspace"))).unwrap_or_default() {
+    let workspace = folder.join("workspace");
+    let begins_with = if workspace.is_dir() { files(&workspace) } else { Vec::new() };
+    for (path, bytes) in begins_with {
         let path = place.work().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();

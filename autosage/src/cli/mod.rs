@@ -1,6 +1,7 @@
 //! The command line: arguments, configuration, wiring, terminal. `main` is all that the program calls.
 
 mod args;
+mod build;
 mod config;
 mod demo;
 

@@ -1,6 +1,7 @@
 //! `autosage run`: a new run.
 
 use super::args::RunArgs;
+use super::build;
 use super::config::Config;
 use super::failure::Failure;
 use super::home::Home;
@@ -87,7 +88,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let surroundings = Surroundings {
         facts: Facts { date: now.date(), os: parts.os.clone(), git: None, backend: kind.to_string() },
         project: instructions,
-        program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), build: None },
+        program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), build: build::digest(home, parts) },
     };
     warn_of_weak_walls(kind, &view);
     let observer = observer(&view, &thinker, parts);

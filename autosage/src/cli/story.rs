@@ -32,7 +32,6 @@ pub struct Story {
 /// How a piece of text looks.
 #[derive(Clone, Copy)]
 enum Look {
-    Plain,
     Dim,
     Bold,
     Command,
@@ -191,7 +190,7 @@ impl Story {
 
     fn paint(&self, look: Look, text: &str) -> String {
         let code = match (self.colour, look) {
-            (Colour::Off, _) | (Colour::On, Look::Plain) => return text.to_owned(),
+            (Colour::Off, _) => return text.to_owned(),
             (Colour::On, Look::Dim) => "2",
             (Colour::On, Look::Bold) => "1",
             (Colour::On, Look::Command) => "36",
@@ -262,7 +261,7 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

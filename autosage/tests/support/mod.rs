@@ -114,6 +114,7 @@ impl Place {
             ids: ids.clone(),
             variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value.into_os_string())).collect(),
             program: sandbox::Program::Path(PROGRAM.into()),
+            build: None,
             os: "linux test".to_owned(),
             out: out.clone(),
             err: err.clone(),
