@@ -144,7 +144,10 @@ impl Session<'_> {
                     return Ok(outcome);
                 }
                 Some("" | "/quit" | "/exit") => return Ok(outcome),
-                Some(text) => run.hear(vec![Part::text(text)])?,
+                Some(text) => {
+                    self.view.typed();
+                    run.hear(vec![Part::text(text)])?;
+                }
             }
         }
     }

@@ -124,15 +124,19 @@ impl Story {
 
     fn observed(&self, called: &Called, observed: &Observed) -> String {
         let mut text = self.paint(Look::Command, &self.lines(&headline(called), COMMAND_LINES, ""));
+        let words = text_of(&observed.content);
+        let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
+        // The agent is told the exit code in its own line; a person is told once, in red.
+        let words = match &exit {
+            Some(exit) => words.trim_end().strip_suffix(&format!("[{exit}]")).unwrap_or(&words).trim_end(),
+            None => words.trim_end(),
+        };
         if called.tool != "submit" || observed.status != Status::Ok {
-            text.push_str(&self.paint(Look::Dim, &self.lines(text_of(&observed.content).trim_end(), OUTPUT_LINES, "  ")));
+            text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
         }
         if observed.status != Status::Ok {
-            let exit = observed
-                .exit_code
-                .map(|code| format!("exit code {code}"))
-                .unwrap_or_else(|| observed.status.word().replace('_', " "));
-            text.push_str(&self.paint(Look::Bad, &format!("  {exit} · {}\n", length(observed.took_ms))));
+            let how = exit.unwrap_or_else(|| observed.status.word().replace('_', " "));
+            text.push_str(&self.paint(Look::Bad, &format!("  {how} · {}\n", length(observed.took_ms))));
         }
         text.push('\n');
         text

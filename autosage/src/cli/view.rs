@@ -6,7 +6,7 @@ use crate::{Parts, Person, Printer};
 use engine::Ledger;
 use model::Heard;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{Clock, Event, Millis, Timestamp, What};
+use trace::{Clock, Event, Millis, NanoUsd, Timestamp, What};
 
 /// How a run is shown. Shared by the record (events), the model (words) and the ticker.
 #[derive(Clone)]
@@ -32,6 +32,8 @@ struct Live {
     width: usize,
     running: bool,
     drawn: bool,
+    /// Whether the next event is what a person has just typed, which stands on the screen already.
+    typed: bool,
 }
 
 const FRAMES: [char; 4] = ['·', '•', '●', '•'];
@@ -54,6 +56,7 @@ impl View {
                     width,
                     running: true,
                     drawn: false,
+                    typed: false,
                 };
                 let status = (parts.person == Person::AtTerminal).then(|| Box::new(live()));
                 Shown::Story { story, printer: parts.err.clone(), status }
@@ -72,6 +75,7 @@ impl View {
                     None => print(printer, &text),
                     Some(live) => {
                         let cleared = live.clear();
+                        let text = if std::mem::take(&mut live.typed) { "\n".to_owned() } else { text };
                         live.take_in(event);
                         let drawn = if live.running { live.draw(story) } else { String::new() };
                         print(printer, &format!("{cleared}{text}{drawn}"));
@@ -124,6 +128,13 @@ impl View {
             live.running = false;
             let text = live.clear();
             print(printer, &text);
+        }
+    }
+
+    /// The next event is what a person has just typed.
+    pub fn typed(&self) {
+        if let Shown::Story { status: Some(live), .. } = &mut *self.lock() {
+            live.typed = true;
         }
     }
 
@@ -190,8 +201,13 @@ impl Live {
             (None, Some(call)) => call,
             (None, None) => "thinking".to_owned(),
         };
-        let money = self.ledger.cost().map_or("unpriced".to_owned(), |cost| cost.to_string());
-        let spent = format!("{} · {} tokens · {money}", counted(self.ledger.turns, "turn"), grouped(self.ledger.usage.total()));
+        let money = match self.ledger.cost() {
+            Some(NanoUsd(0)) => String::new(),
+            Some(cost) => format!(" · {cost}"),
+            None => " · unpriced".to_owned(),
+        };
+        let turns = counted(self.ledger.turns, "turn");
+        let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
         let for_ = length(self.clock.elapsed().saturating_sub(self.since) / 1000 * 1000);
         let words = clean(self.words.lines().last().unwrap_or_default());
         let line = format!("{} {} · {for_} · {spent} {words}", FRAMES[self.frame % FRAMES.len()], clean(&doing));
