@@ -199,7 +199,8 @@ fn variables(layout: &Layout, toolchains: Toolchains, user_home: Option<&Path>) 
         ("GIT_EDITOR", "true"),
         ("GIT_PAGER", "cat"),
         ("GIT_TERMINAL_PROMPT", "0"),
-        ("LANG", "C.UTF-8"),
+        // Not `LANG`, which makes every program load a dozen files that say the same as the C locale.
+        ("LC_CTYPE", "C.UTF-8"),
         ("PAGER", "cat"),
         ("TERM", "dumb"),
         ("npm_config_yes", "true"),

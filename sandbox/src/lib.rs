@@ -19,6 +19,7 @@ compile_error!("the sandbox is made of Linux's namespaces, Landlock and seccomp;
 pub mod capture;
 mod cgroup;
 mod children;
+mod declarations;
 mod environment;
 pub mod file;
 mod filter;

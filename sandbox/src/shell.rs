@@ -4,10 +4,11 @@
 //! restores the functions and saves the state at the end, also after `exit N`. A script that sets an EXIT trap of its own is
 //! saved where it runs to its end; one that ends in `exec` leaves no state.
 
+use crate::declarations;
 use crate::plan::Command;
 use crate::wire::{contents, memory_file};
 use rustix::fd::{OwnedFd, RawFd};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
 /// The descriptors that the shell is started with. High, so that scripts which number their own do not meet them.
@@ -33,26 +34,27 @@ _autosage_save() {
   set +eux
   if [[ -z ${_autosage_saved-} ]]; then
     _autosage_saved=1
-    local IFS=$' \t\n' _autosage_name
+    local _autosage_line _autosage_name
     local -a _autosage_names
-    { builtin compgen -e; builtin echo; builtin compgen -A function; } >&199
+    builtin declare -F >&199
     builtin mapfile -t _autosage_names </proc/self/fd/199
-    builtin printf '\0d%s\0' "$PWD" >&199
-    local _autosage_kind=v
-    for _autosage_name in "${_autosage_names[@]}"; do
-      if [[ -z $_autosage_name ]]; then
-        _autosage_kind=f
-      elif [[ $_autosage_name == _autosage_* ]]; then
-        :
-      elif [[ $_autosage_kind == v ]]; then
-        builtin printf 'v%s=%s\0' "$_autosage_name" "${!_autosage_name}"
-      else
-        builtin printf 'f%s=' "$_autosage_name"
-        builtin declare -f -- "$_autosage_name"
-        builtin printf '\0'
-      fi
-    done >&199
-    builtin printf 'e\0' >&199
+    {
+      builtin printf '\0d%s\0' "$PWD"
+      for _autosage_line in "${_autosage_names[@]}"; do
+        _autosage_name=${_autosage_line##* }
+        if [[ $_autosage_name != _autosage_* ]]; then
+          builtin printf 'f%s=' "$_autosage_name"
+          builtin declare -f -- "$_autosage_name"
+          if [[ $_autosage_line == 'declare -fx '* ]]; then
+            builtin printf '%s\n' "$_autosage_line"
+          fi
+          builtin printf '\0'
+        fi
+      done
+      builtin printf v
+      builtin declare -px
+      builtin printf '\0e\0'
+    } >&199
   fi
   return "$_autosage_code"
 }
@@ -118,36 +120,46 @@ impl Shell {
     }
 }
 
-/// The format is the prelude's: a header of names, then records that end in NUL, the last of them `e`.
+/// The format is the prelude's: a header, then records that end in NUL, the last of them `e`.
 fn parse(bytes: &[u8], base: &BTreeMap<String, String>) -> Left {
     let mut left = Left::default();
-    let mut seen = BTreeSet::new();
     let mut shell = BTreeMap::new();
     let mut records = bytes.split(|byte| *byte == 0).skip(1);
     let complete = loop {
         let Some(record) = records.next() else { break false };
-        // What is not UTF-8 cannot be carried in a record; the shell's next fresh value stands.
-        let Ok(text) = std::str::from_utf8(record) else { continue };
-        let (kind, rest) = text.split_at_checked(1).unwrap_or_default();
-        match (kind, rest.split_once('=')) {
-            ("d", _) => left.cwd = Some(rest.to_owned()),
-            ("v", Some((name, value))) if !NOT_CARRIED.contains(&name) => {
-                seen.insert(name.to_owned());
-                if base.get(name).map(String::as_str) != Some(value) {
-                    shell.insert(name.to_owned(), Some(value.to_owned()));
+        match record.split_first() {
+            Some((b'd', path)) => left.cwd = String::from_utf8(path.to_vec()).ok(),
+            // What is not UTF-8 cannot be carried in a record.
+            Some((b'f', rest)) => {
+                if let Some((name, text)) = std::str::from_utf8(rest).ok().and_then(|rest| rest.split_once('=')) {
+                    shell.insert(format!("{name}()"), Some(text.trim_end().to_owned()));
                 }
             }
-            ("f", Some((name, text))) => drop(shell.insert(format!("{name}()"), Some(text.trim_end().to_owned()))),
-            ("e", _) => break true,
+            Some((b'v', rest)) => match declarations::exported(rest) {
+                Some(variables) => shell.extend(difference(variables, base)),
+                None => break false,
+            },
+            Some((b'e', _)) => break true,
             _ => {}
         }
     };
-    if complete {
-        let unset = base.keys().filter(|name| !seen.contains(*name) && !NOT_CARRIED.contains(&name.as_str()));
-        shell.extend(unset.map(|name| (name.clone(), None)));
-        left.shell = Some(shell);
-    }
+    left.shell = complete.then_some(shell);
     left
+}
+
+/// What differs between a shell's exported variables and those of a fresh environment.
+fn difference(variables: BTreeMap<String, Vec<u8>>, base: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    let carried = |name: &str| !NOT_CARRIED.contains(&name);
+    let unset = base.keys().filter(|name| carried(name) && !variables.contains_key(*name));
+    let mut differing: BTreeMap<String, Option<String>> = unset.map(|name| (name.clone(), None)).collect();
+    for (name, value) in variables.into_iter().filter(|(name, _)| carried(name)) {
+        if let Ok(value) = String::from_utf8(value)
+            && base.get(&name) != Some(&value)
+        {
+            differing.insert(name, Some(value));
+        }
+    }
+    differing
 }
 
 #[cfg(test)]
@@ -164,7 +176,7 @@ mod tests {
     #[test]
     fn state_is_the_difference_to_a_fresh_environment() {
         check(
-            b"KEPT\nCHANGED\nNEW\n\nf\n\0d/work\0vKEPT=1\0vCHANGED=a=b\nc\0vNEW=\0vPWD=/work\0ff=f () \n{ \n    :\n}\n\0e\0",
+            b"declare -f f\n\0d/work\0ff=f () \n{ \n    :\n}\n\0vdeclare -x KEPT=\"1\"\ndeclare -x CHANGED=\"a=b\nc\"\ndeclare -x NEW=\"\"\ndeclare -x PWD=\"/work\"\n\0e\0",
             expect![[
                 r#"Left { cwd: Some("/work"), shell: Some({"CHANGED": Some("a=b\nc"), "GONE": None, "NEW": Some(""), "f()": Some("f () \n{ \n    :\n}")}) }"#
             ]],
@@ -173,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_state_that_ends_early_keeps_the_directory_only() {
-        check(b"KEPT\n\0d/work\0vKEPT=1\0vCHAN", expect![[r#"Left { cwd: Some("/work"), shell: None }"#]]);
+        check(b"\0d/work\0vdeclare -x KEPT=\"1\"\ndeclare -x CHAN", expect![[r#"Left { cwd: Some("/work"), shell: None }"#]]);
         check(b"", expect!["Left { cwd: None, shell: None }"]);
     }
 }

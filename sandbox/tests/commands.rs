@@ -74,7 +74,7 @@ async fn a_command_sees_no_variable_of_the_engine() {
     command.env = vec![("GIVEN".to_owned(), "by the caller".to_owned())];
     let told = run_command(&environment, &command).await.told();
     expect![[r#"
-        CI DEBIAN_FRONTEND GIT_EDITOR GIT_PAGER GIT_TERMINAL_PROMPT GIVEN HOME LANG LOGNAME PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _ npm_config_yes 
+        CI DEBIAN_FRONTEND GIT_EDITOR GIT_PAGER GIT_TERMINAL_PROMPT GIVEN HOME LC_CTYPE LOGNAME PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _ npm_config_yes 
         /home/agent /tmp WORKSPACE 1 by the caller
         exit 0
     "#]]

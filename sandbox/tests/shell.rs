@@ -28,12 +28,12 @@ async fn check(first: &str, second: &str, expected: Expect) {
 #[tokio::test]
 async fn directory_variables_and_functions_are_carried() {
     check(
-        "cd sub; export A='x y\n\"z\"' LANG=; B=local; unset CI; greet() { echo \"hello $1\"; }",
-        "pwd; echo \"$A|$LANG|${B-no}|${CI-unset}\"; greet you",
+        "cd sub; export A='x y\n\"z\"' LC_CTYPE=; B=local; unset CI; greet() { echo \"hello $1\"; }",
+        "pwd; echo \"$A|$LC_CTYPE|${B-no}|${CI-unset}\"; greet you",
         expect![[r#"
             exit 0
             cwd Some("/W/sub")
-            Some({"A": Some("x y\n\"z\""), "CI": None, "LANG": Some(""), "OLDPWD": Some("/W"), "greet()": Some("greet () \n{ \n    echo \"hello $1\"\n}")})
+            Some({"A": Some("x y\n\"z\""), "CI": None, "LC_CTYPE": Some(""), "OLDPWD": Some("/W"), "greet()": Some("greet () \n{ \n    echo \"hello $1\"\n}")})
             /W/sub
             x y
             "z"||no|unset
@@ -162,13 +162,15 @@ async fn a_fresh_shell_leaves_nothing_to_carry() {
 #[tokio::test]
 async fn strange_shells_are_carried() {
     check(
-        "IFS=:; set -f -u; printf() { :; }; exec >/dev/null; export A='*'",
-        "echo \"$A\"; declare -F printf",
+        "IFS=:; set -f -u; printf() { :; }; export -f printf; exec >/dev/null; export A=$'*\\n\\e[1m\\'\\\\\"$'",
+        "echo \"$A\" | cat -v; declare -F printf; bash -c 'declare -F printf'",
         expect![[r#"
             exit 0
             cwd Some("/W")
-            Some({"A": Some("*"), "printf()": Some("printf () \n{ \n    :\n}")})
+            Some({"A": Some("*\n\u{1b}[1m'\\\"$"), "printf()": Some("printf () \n{ \n    :\n}\ndeclare -fx printf")})
             *
+            ^[[1m'\"$
+            printf
             printf
             exit 0
         "#]],
