@@ -126,7 +126,9 @@ impl Price {
     pub fn of(&self, usage: &Usage) -> NanoUsd {
         let LongPrice { input, cached: read, cache_write, output, .. } = match self.long {
             Some(long) if usage.input > long.above => long,
-            _ => LongPrice { above: 0, input: self.input, cached: self.cached, cache_write: self.cache_write, output: self.output },
+            _ => {
+                LongPrice { above: 0, input: self.input, cached: self.cached, cache_write: self.cache_write, output: self.output }
+            }
         };
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);

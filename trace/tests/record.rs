@@ -1,5 +1,7 @@
 //! The record on a real disk: torn ends, two owners, letters that are taken in once, appends that a full disk refuses.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
