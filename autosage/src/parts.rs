@@ -112,18 +112,19 @@ impl Clock for RealClock {
     }
 }
 
-/// Names from the system's random numbers.
+/// Names from the time and the system's random numbers: runs sort by their start, to the millisecond.
 pub struct RandomIds;
 
 impl Ids for RandomIds {
     fn run(&self, now: Timestamp) -> RunId {
-        const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-        let mut random = [0u8; 6];
+        // In ASCII order, so that what is written in these digits sorts as the number does.
+        const DIGITS: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+        let millis = now.unix_millis().rem_euclid(1000) as u16;
+        let mut tail = [0u8; 6];
         // Without random numbers the name is less unlike others; the folder's creation still refuses one that is taken.
-        if getrandom::fill(&mut random).is_err() {
-            random = now.unix_millis().to_le_bytes()[..6].try_into().unwrap_or_default();
-        }
-        let tail: String = random.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect();
+        let _ = getrandom::fill(&mut tail[2..]);
+        tail[..2].copy_from_slice(&[(millis >> 5) as u8, (millis & 31) as u8]);
+        let tail: String = tail.iter().map(|byte| char::from(DIGITS[usize::from(*byte) % DIGITS.len()])).collect();
         format!("{}-{tail}", now.compact()).parse().expect("digits, dashes and lower-case letters make a run's name")
     }
 }

@@ -22,7 +22,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// The name of a run, also the name of its folder: `20261129-174007-k3x9q2` (UTC start and six random characters).
+/// The name of a run, also the name of its folder: `20261129-174007-k3x9q2` (UTC start; its milliseconds and random characters).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);

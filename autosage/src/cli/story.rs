@@ -95,8 +95,10 @@ impl Story {
 
     fn replied(&self, replied: &Replied) -> String {
         let mut text = String::new();
-        for attempt in replied.attempts.iter().filter(|attempt| attempt.error.is_some()) {
-            let error = attempt.error.as_deref().unwrap_or_default();
+        // What ended the last attempt of a request without answer is told by the end of the turn.
+        let failed = replied.attempts.iter().filter_map(|attempt| attempt.error.as_deref());
+        let told = replied.attempts.len() - usize::from(matches!(replied.stop, Stop::Error(_)) && !replied.attempts.is_empty());
+        for error in failed.take(told) {
             text.push_str(&self.paint(Look::Dim, &self.lines(&format!("the model's server: {error}"), 2, "")));
         }
         for part in &replied.parts {
@@ -115,9 +117,6 @@ impl Story {
                 }
                 Said::Text { .. } | Said::Reasoning { .. } | Said::Opaque { .. } | Said::Call { .. } => {}
             }
-        }
-        if let Stop::Error(fault) = &replied.stop {
-            text.push_str(&self.paint(Look::Bad, &self.lines(&fault.message, 4, "")));
         }
         text
     }
@@ -170,7 +169,7 @@ impl Story {
         let tokens = grouped(finished.usage.total());
         let turns = counted(finished.turns, "turn");
         let head = format!("{} · {turns} · {tokens} tokens · {money} · {}", finished.outcome.word(), length(finished.active_ms));
-        let reason = finished.outcome.reason().map(|reason| self.lines(reason, 6, "")).unwrap_or_default();
+        let reason = finished.outcome.reason().map(|reason| self.lines(reason, usize::MAX, "")).unwrap_or_default();
         format!("{}\n{reason}", self.paint(look, &head))
     }
 

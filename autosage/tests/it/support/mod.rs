@@ -1,12 +1,9 @@
 //! What the end-to-end tests share: a server, a home, a workspace, and a program with a clock and names of its own.
 
-#![allow(dead_code, reason = "each test file uses its own part of this")]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 pub mod server;
 
+use self::server::{Answer, Server};
 use autosage::{Parts, Person};
-use server::{Answer, Server};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

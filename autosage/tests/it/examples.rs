@@ -1,11 +1,7 @@
 //! The examples of the library run and say what their text promises.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::{PROGRAM, Place};
 use std::path::Path;
-use support::{PROGRAM, Place};
 
 /// Runs an example, which cargo has built beside the program.
 #[allow(clippy::disallowed_methods, reason = "a test of a program starts the program")]
@@ -32,7 +28,7 @@ fn a_model_of_ones_own_answers() {
 
 #[test]
 fn a_record_is_read_without_owning_it() {
-    let (place, server) = (Place::new("example"), support::server::Server::start(Vec::new()));
+    let (place, server) = (Place::new("example"), crate::support::server::Server::start(Vec::new()));
     let work = place.work().display().to_string();
     let mut args = vec!["run", "go"];
     args.extend(place.arguments(&server, &work));

@@ -31,6 +31,13 @@ pub struct Answer {
     pub hang: bool,
 }
 
+impl Answer {
+    /// Whether it is no good answer.
+    pub fn is_fault(&self) -> bool {
+        self.status.is_some() || self.cut_at.is_some() || self.hang
+    }
+}
+
 /// A running server. It ends with the test's process.
 pub struct Server {
     /// Its address, with the version.
@@ -82,7 +89,7 @@ fn serve(stream: TcpStream, bodies: &Mutex<Vec<String>>, faults: &Mutex<usize>, 
         bodies.lock().unwrap().push(body);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
         let answer = script.lock().unwrap().pop_front().unwrap_or_else(done);
-        if answer.status.is_some() || answer.cut_at.is_some() || answer.hang {
+        if answer.is_fault() {
             *faults.lock().unwrap() += 1;
         }
         if answer.hang {

@@ -5,18 +5,14 @@
 //! answers of a scripted server, in order), `workspace/` (if the work begins with files) and `record.txt` (what happened).
 //! `$WORK` in an argument is the workspace; the model and the configuration are named by the test.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::server::Server;
+use crate::support::{CountedIds, Place, SteppedClock, files, script};
 use serde::Deserialize;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use support::server::Server;
-use support::{CountedIds, Place, SteppedClock, files, script};
 use trace::{Delivery, Event, Said, Stop, What, text_of};
 
 #[derive(Deserialize)]
@@ -47,7 +43,9 @@ fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    server.restart(script(&fs::read_to_string(folder.join("model.json")).unwrap()));
+    let answers = script(&fs::read_to_string(folder.join("model.json")).unwrap());
+    let faults = answers.iter().filter(|answer| answer.is_fault()).count();
+    server.restart(answers);
     let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
     let work = place.work().display().to_string();
     for step in &scenario.step {
@@ -69,6 +67,7 @@ fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>
             assert!(called.err.contains(words), "{args:?}: no {words:?} in\n{}", called.err);
         }
     }
+    assert_eq!(server.faults(), faults, "every fault of the script was served");
     let events = place.events();
     every_body_is_rebuilt(server, &events, place);
     let run = place.run_folder();

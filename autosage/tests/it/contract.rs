@@ -1,16 +1,12 @@
 //! The contract of the command line, through the real binary: events on stdout, outcomes, exit codes, signals.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
+use crate::support::server::{Answer, Server};
+use crate::support::{Called, Place, script};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
-use support::server::{Answer, Server};
-use support::{Called, Place, script};
 
 fn lines(called: &Called) -> Vec<Value> {
     called.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -18,12 +14,15 @@ fn lines(called: &Called) -> Vec<Value> {
 
 /// Runs the binary with `--json` against `answers` and returns the last event, which must be `Finished`.
 fn finished(name: &str, answers: &str, more: &[&str]) -> (Value, i32) {
-    let (place, server) = (Place::new(name), Server::start(script(answers)));
+    let answers = script(answers);
+    let faults = answers.iter().filter(|answer| answer.is_fault()).count();
+    let (place, server) = (Place::new(name), Server::start(answers));
     let work = place.work().display().to_string();
     let mut args = vec!["run", "go", "--json", "--approve", "auto"];
     args.extend(place.arguments(&server, &work));
     args.extend(more);
     let called = place.start(&args);
+    assert_eq!(server.faults(), faults, "every fault of the script was served: {called:?}");
     let last = lines(&called).pop().unwrap_or_else(|| panic!("no event: {called:?}"));
     assert_eq!(last["kind"], "Finished", "{called:?}");
     (last, called.code)

@@ -1,0 +1,196 @@
+//! What a person does with the command line besides running tasks: grants, recordings, harnesses, configuration, showing.
+
+use crate::support::server::{Answer, Server};
+use crate::support::{Called, Place};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use trace::{What, text_of};
+
+fn bash(command: &str) -> Answer {
+    Answer { calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": command}})], ..Answer::default() }
+}
+
+/// A run of the real binary with one command in it; returns what became of it and what the command's observation said.
+fn observe(place: &Place, command: &str, more: &[&str]) -> (Called, String) {
+    let server = Server::start(vec![bash(command)]);
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    args.extend(more);
+    let called = place.start(&args);
+    let said = place.events().iter().rev().find_map(|event| match &event.what {
+        What::Observed(observed) => Some(text_of(&observed.content)),
+        _ => None,
+    });
+    (called, said.unwrap())
+}
+
+#[test]
+fn rights_beyond_the_workspace_are_granted_by_name() {
+    let place = Place::new("grants");
+    let outside = place.home().with_file_name("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("note.txt"), "treasure\n").unwrap();
+    let path = outside.display().to_string();
+    let (read, write) = (format!("read={path}"), format!("write={path}"));
+    let look = format!("cat {path}/note.txt");
+    let change = format!("echo changed > {path}/note.txt");
+    assert!(!observe(&place, &look, &[]).1.contains("treasure"));
+    assert!(observe(&place, &look, &["--grant", &read]).1.contains("treasure"));
+    observe(&place, &change, &["--grant", &read]);
+    assert_eq!(fs::read_to_string(outside.join("note.txt")).unwrap(), "treasure\n");
+    observe(&place, &change, &["--grant", &write]);
+    assert_eq!(fs::read_to_string(outside.join("note.txt")).unwrap(), "changed\n");
+
+    let elsewhere = Server::start(Vec::new());
+    let port = elsewhere.base_url.trim_end_matches("/v1").rsplit(':').next().unwrap().to_owned();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
+    assert!(!observe(&place, &connect, &[]).1.contains("connected"));
+    assert!(observe(&place, &connect, &["--grant", "network"]).1.contains("connected"));
+}
+
+#[test]
+fn a_command_sees_nothing_of_the_engines_environment_and_home() {
+    let place = Place::new("environment");
+    let server = Server::start(vec![bash(&format!("env; ls -la {} ~", place.home().display()))]);
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let output = place.command(&args).env("OPENAI_API_KEY", "sk-not-for-agents").output().unwrap();
+    assert!(output.status.success());
+    let events = place.events();
+    let Some(What::Observed(observed)) = events.iter().map(|event| &event.what).find(|what| matches!(what, What::Observed(_)))
+    else {
+        panic!("nothing was observed")
+    };
+    let said = text_of(&observed.content);
+    assert!(said.contains("HOME="), "{said}");
+    assert!(!said.contains("sk-not-for-agents") && !said.contains("AUTOSAGE_HOME") && !said.contains("trace.jsonl"), "{said}");
+    assert!(!fs::read_to_string(place.run_folder().join("trace.jsonl")).unwrap().contains("sk-not-for-agents"));
+}
+
+#[test]
+fn a_recording_is_played_again_and_told_from_the_run_that_left_it() {
+    let (place, server) = (Place::new("recording"), Server::start(vec![bash("cat input.txt")]));
+    place.write("input.txt", "here\n");
+    let (work, file) = (place.work().display().to_string(), place.home().with_file_name("talk.jsonl").display().to_string());
+    let mut args = vec!["run", "go", "--record", &file];
+    args.extend(place.arguments(&server, &work));
+    let live = place.start(&args);
+    assert_eq!((live.code, live.out.as_str()), (0, "Done.\n"), "{}", live.err);
+    let asked = server.bodies().len();
+
+    let model = format!("recorded/{file}");
+    let replay = ["run", "go", "--model", &model, "--workspace", &work, "--config", "none"];
+    let played = place.start(&replay);
+    assert_eq!((played.code, played.out.as_str()), (0, "Done.\n"), "{}", played.err);
+    assert_eq!(server.bodies().len(), asked, "no server is asked");
+
+    fs::remove_file(place.work().join("input.txt")).unwrap();
+    let parted = place.start(&replay);
+    assert!(parted.code == 4 && parted.err.contains("have parted"), "{parted:?}");
+}
+
+#[test]
+fn a_harness_is_exported_changed_and_used() {
+    let (place, server) = (Place::new("harness"), Server::start(Vec::new()));
+    let (work, dir) = (place.work().display().to_string(), place.home().with_file_name("own").display().to_string());
+    let exported = place.start(&["harness", "export", &dir]);
+    assert!(exported.code == 0 && exported.out.contains("--harness"), "{exported:?}");
+    assert_eq!(place.start(&["harness", "export", &dir]).code, 2, "nothing is written over");
+    let system = format!("{dir}/instructions/system.md");
+    fs::write(&system, fs::read_to_string(&system).unwrap() + "\nSpeak like a sailor.\n").unwrap();
+    let mut args = vec!["run", "go", "--harness", &dir];
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    assert!(server.bodies()[0].contains("Speak like a sailor."));
+    // The record holds the harness, so the folder is not needed to prove or to go on.
+    fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(place.start(&["show", "--last", "--prompt", "1"]).out.trim_end(), server.bodies()[0]);
+    let broken = place.start(&args);
+    assert!(broken.code == 2 && broken.err.contains("own"), "{broken:?}");
+}
+
+#[test]
+fn the_configuration_settles_what_is_not_typed() {
+    let (place, server) = (Place::new("config"), Server::start(Vec::new()));
+    let (work, folder) = (place.work().display().to_string(), place.home().with_file_name("conf"));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config.toml").display().to_string();
+    let text = format!(
+        "model = \"openai-compatible/m\"\nbase_url = \"{}\"\nchecks = [\"true\"]\n[budget]\nturns = 7\n",
+        server.base_url
+    );
+    fs::write(&file, &text).unwrap();
+    fs::write(folder.join("AGENTS.md"), "Always whistle.\n").unwrap();
+    let args = ["run", "go", "--workspace", &work, "--config", &file];
+    let called = place.start(&args);
+    assert_eq!(called.code, 0, "{}", called.err);
+    assert!(server.bodies()[0].contains("Always whistle."));
+    let events = place.events();
+    let What::Started(started) = &events[0].what else { panic!("no start") };
+    assert_eq!((started.limits.turns, started.task.checks.len()), (Some(7), 1));
+    fs::write(&file, format!("modle = \"x\"\n{text}")).unwrap();
+    let called = place.start(&args);
+    assert!(called.code == 2 && called.err.contains("modle") && called.err.contains("expected one of"), "{called:?}");
+}
+
+#[test]
+fn a_run_is_shown_as_story_events_and_bill() {
+    let place = Place::new("show");
+    let (called, _) = observe(&place, "echo hello; exit 3", &["--price", "1,2"]);
+    assert_eq!(called.code, 0, "{}", called.err);
+    let show = |what: &[&str]| {
+        let called = place.start(&[&["show", "--last"], what].concat());
+        assert_eq!(called.code, 0, "{called:?}");
+        called.out
+    };
+    let story = show(&[]);
+    assert!(story.contains("$ echo hello; exit 3\n  hello\n  exit code 3 ·"), "{story}");
+    assert_eq!(show(&["--follow"]), story, "nobody owns the run, so there is nothing to wait for");
+    assert_eq!(show(&["--events"]).lines().count(), place.events().len());
+    let bill = show(&["--cost"]);
+    // Twice 100 tokens in at 1 dollar a million, and 10 out at 2.
+    assert!(bill.lines().any(|line| line.starts_with("total") && line.ends_with("$0.0002")), "{bill}");
+    let wrong = place.start(&["show", "--last", "--prompt", "0"]);
+    assert!(wrong.code == 2 && wrong.err.contains("the requests of this run are: 1, 5"), "{wrong:?}");
+    let completions = place.start(&["completions", "bash"]);
+    assert!(completions.code == 0 && completions.out.contains("autosage"), "{}", completions.err);
+}
+
+#[test]
+fn a_hanging_request_is_stopped_by_sigterm_and_charged_by_estimate() {
+    let hang = Answer { hang: true, ..Answer::default() };
+    let (place, server) = (Place::new("hang"), Server::start(vec![hang]));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--json"];
+    args.extend(place.arguments(&server, &work));
+    let mut child = place.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"kind\":\"Asked\"") {
+        line.clear();
+        assert!(out.read_line(&mut line).unwrap() > 0, "it ended before it asked");
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let kinds: Vec<String> =
+        rest.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].to_string()).collect();
+    assert_eq!(kinds, ["\"Replied\"", "\"Delivered\"", "\"Finished\""]);
+}
+
+#[test]
+fn a_workspace_that_holds_what_must_be_hidden_is_refused() {
+    let (place, server) = (Place::new("refused"), Server::start(Vec::new()));
+    let above = place.home().parent().unwrap().display().to_string();
+    fs::create_dir_all(place.home()).unwrap();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &above));
+    let called = place.start(&args);
+    assert_eq!(called.code, 4, "{}", called.err);
+    assert!(called.err.contains("cannot be the workspace"), "{}", called.err);
+    assert!(fs::read_dir(place.home().join("runs")).unwrap().next().is_none(), "a run that never began leaves nothing behind");
+}

@@ -1,0 +1,9 @@
+//! The end-to-end tests of the program and the library, in one program.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod commands;
+mod contract;
+mod examples;
+mod scenarios;
+mod support;
