@@ -136,26 +136,24 @@ impl Ledger {
         }
     }
 
-    /// What was spent of `which`, against what, and how to raise it.
+    /// What was spent of `which`, against what.
     pub fn reason(&self, which: Exhausted) -> String {
-        let or_none = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+        let of = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
         match which {
-            Exhausted::Turns => format!("{} of {} turns are used; --max-turns raises it", self.turns, or_none(self.limits.turns)),
-            Exhausted::Tokens => format!(
-                "{} of {} tokens are used and the next request may need more than is left; --max-tokens raises it",
-                self.spent_tokens(),
-                or_none(self.limits.tokens)
-            ),
-            Exhausted::Money => format!(
-                "{} of {} are spent and the next request may cost more than is left; --max-usd raises it",
-                self.cost,
-                self.limits.nano_usd.unwrap_or_default()
-            ),
-            Exhausted::Time => format!(
-                "{} of {} seconds of active time are used; --max-time raises it",
-                self.active_ms / 1000,
-                or_none(self.limits.time_ms.map(|limit| limit / 1000))
-            ),
+            Exhausted::Turns => format!("{} of {} turns are used", self.turns, of(self.limits.turns)),
+            Exhausted::Tokens => {
+                let limit = of(self.limits.tokens);
+                format!("{} of {limit} tokens are used; the next request may need more than is left", self.spent_tokens())
+            }
+            Exhausted::Money => {
+                let limit = self.limits.nano_usd.unwrap_or_default();
+                format!("{} of {limit} are spent; the next request may cost more than is left", self.cost)
+            }
+            Exhausted::Time => {
+                let seconds = |millis: Millis| format!("{}.{}", millis / 1000, millis % 1000 / 100);
+                let limit = self.limits.time_ms.map_or("no limit".to_owned(), seconds);
+                format!("{} of {limit} seconds of active time are used", seconds(self.active_ms))
+            }
         }
     }
 }

@@ -15,9 +15,8 @@ const MOST: u64 = 64 * 1024;
 /// How long one look may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the repository stands: branch and short commit. Repositories can name programs in their configuration; none of
-/// them is run here.
-const GIT: &str = "git -c core.fsmonitor= -c core.hooksPath=/dev/null rev-parse --abbrev-ref HEAD --short HEAD 2>/dev/null";
+/// Where the repository stands: branch and short commit.
+const GIT: &str = "git rev-parse --abbrev-ref HEAD && git rev-parse --short HEAD";
 
 /// What was found in a workspace.
 #[derive(Clone, Debug, Default)]

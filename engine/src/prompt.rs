@@ -35,7 +35,8 @@ impl Request {
     pub(crate) fn next(progress: &Progress) -> Result<Request, Refusal> {
         let model = progress.model().ok_or(Refusal::NotStarted)?;
         let left = progress.ledger().left();
-        let input = estimate_tokens(&Request::body(progress, model.max_output).ok_or(Refusal::NotStarted)?);
+        let body = Request::body(progress, model.max_output).ok_or(Refusal::NotStarted)?;
+        let input = estimate_tokens(&body);
         let mut output = model.max_output;
         if let Some(tokens) = left.tokens {
             output = fitting(output, tokens.saturating_sub(input)).ok_or(Refusal::Budget(Exhausted::Tokens))?;
@@ -52,7 +53,10 @@ impl Request {
         if let Some(window) = model.context {
             output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
         }
-        let body = Request::body(progress, output).ok_or(Refusal::NotStarted)?;
+        let body = match output == model.max_output {
+            true => body,
+            false => Request::body(progress, output).ok_or(Refusal::NotStarted)?,
+        };
         let asked = Asked {
             model: model.id.clone(),
             max_output: output,

@@ -3,7 +3,7 @@
 use super::home::Home;
 use crate::Parts;
 use serde::{Deserialize, Serialize};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use trace::Digest;
 
@@ -48,7 +48,7 @@ fn identity(program: &Path) -> Option<Identity> {
 /// Written beside and renamed, so that two programs that start at once never read half of it.
 fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(path))?;
     std::fs::write(&draft, bytes)?;
     std::fs::rename(&draft, path)
 }

@@ -1,15 +1,13 @@
 //! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-use engine::{Act, Claiming, Harness, Next, OpenCall, Progress, decide};
+use crate::story::{Story, check, replied};
+use engine::{Act, Claiming, Next, OpenCall, decide};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trace::{
-    AgentPath, Called, Check, CheckResult, Cost, Delivered, Delivery, Event, Fault, FaultClass, Finished, Limits, ModelSpec,
-    NanoUsd, Observed, Part, Price, Replied, Said, Seq, Started, Status, Stop, Task, Timestamp, Timing, ToolSpec, Usage, Verdict,
-    Verified, What,
+    Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Limits, NanoUsd, Observed, Part, Replied, Said, Seq,
+    Status, Stop, Usage, Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
@@ -34,67 +32,24 @@ impl Choices {
     }
 }
 
-/// A run without a disk: events, and what they add up to.
+/// A run whose every step is a random choice.
 struct World {
-    progress: Progress,
-    events: Vec<Event>,
+    story: Story,
     last_body: Option<String>,
     choices: Choices,
-    /// The reserve of each request that was sent, and what was left before it.
+    /// How many requests were sent.
     sent: u64,
-}
-
-fn started(limits: Limits, checks: Vec<Check>) -> Started {
-    let tool = |name: &str, read_only| ToolSpec {
-        name: name.to_owned(),
-        description: String::new(),
-        parameters: serde_json::json!({"type": "object"}),
-        read_only,
-    };
-    Started {
-        run: "test".parse().unwrap(),
-        task: Task { parts: vec![Part::text("do it")], workspace: "/w".into(), checks },
-        harness: trace::HarnessRef { name: "default".into(), digest: trace::Digest::of(b""), files: BTreeMap::new() },
-        tools: vec![tool("bash", false), tool("read", true), tool("submit", false)],
-        project: Vec::new(),
-        facts: trace::Facts::default(),
-        model: ModelSpec {
-            id: "openai-compatible/m".into(),
-            name: "m".into(),
-            wire: "openai-chat".into(),
-            provider: "openai-compatible".into(),
-            base_url: None,
-            max_output: 1000,
-            context: None,
-            effort: None,
-            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
-            table: None,
-        },
-        limits,
-        max_claims: 2,
-        grant: trace::Grant::default(),
-        program: trace::Program::default(),
-        labels: BTreeMap::new(),
-    }
 }
 
 impl World {
     fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
-        let checks = (0..choices.below(2)).map(|_| Check { command: "true".into(), timeout_ms: 1 }).collect();
-        let progress = Progress::new(Harness::embedded().unwrap());
-        let mut world = World { progress, events: Vec::new(), last_body: None, choices, sent: 0 };
-        world.note(None, What::Started(Box::new(started(limits, checks))));
-        world
+        let checks = (0..choices.below(2)).map(|_| check()).collect();
+        World { story: Story::begin(limits, checks), last_body: None, choices, sent: 0 }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
-        let seq = Seq(self.events.len() as u64);
-        let at = Timestamp::from_unix_millis(0);
-        let event = Event { seq, at, ms: seq.0 * 10, agent: AgentPath::root(), cause, what };
-        self.progress.fold(&event);
-        self.events.push(event);
-        seq
+        self.story.note(cause, what)
     }
 
     /// The process dies, and a later session goes on.
@@ -138,20 +93,7 @@ impl World {
             _ => (self.parts(), Stop::End),
         };
         let output = self.choices.below(256) as u64 * max_output / 255;
-        let usage = Usage { input, output, ..Usage::default() };
-        let cost = Cost::NanoUsd(NanoUsd(input * 3 + output * 15));
-        Replied {
-            parts,
-            stop,
-            usage,
-            estimated: false,
-            cost,
-            served: None,
-            request_id: None,
-            timing: Timing::default(),
-            attempts: Vec::new(),
-            raw: None,
-        }
+        replied(parts, stop, Usage { input, output, ..Usage::default() })
     }
 
     fn call(&mut self, call: &OpenCall) -> (Seq, Called) {
@@ -177,10 +119,10 @@ impl World {
         if self.choices.below(16) == 0 && !self.choices.is_used_up() {
             self.message();
         }
-        match decide(&self.progress) {
+        match decide(&self.story.progress) {
             Next::Think(request) => {
                 self.judge(&request)?;
-                let left = self.progress.ledger().left();
+                let left = self.story.progress.ledger().left();
                 prop_assert!(left.tokens.is_none_or(|left| request.asked.reserved_tokens <= left), "tokens beyond the budget");
                 let money = request.asked.reserved_nano_usd.unwrap_or_default();
                 prop_assert!(left.nano_usd.is_none_or(|left| money <= left), "money beyond the budget");
@@ -224,7 +166,7 @@ impl World {
             }
             Next::Verify(claiming) => self.verify(&claiming),
             Next::Finish(outcome) => {
-                let ledger = self.progress.ledger();
+                let ledger = self.story.progress.ledger();
                 let finished = Finished {
                     run: "test".parse().unwrap(),
                     outcome,
@@ -254,14 +196,14 @@ impl World {
             }
         };
         let passed = self.choices.below(2) == 0;
-        if !self.progress.checks().is_empty() {
+        if !self.story.progress.checks().is_empty() {
             let check =
                 CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: String::new() };
             let verdict = if passed { Verdict::Pass } else { Verdict::Fail };
             self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
         }
         if let Some(call) = call {
-            let accepted = passed || self.progress.checks().is_empty();
+            let accepted = passed || self.story.progress.checks().is_empty();
             self.observe(cause, call, if accepted { Status::Ok } else { Status::Failed });
         }
     }
@@ -305,7 +247,7 @@ impl World {
     fn judge_record(&self) -> Result<(), TestCaseError> {
         let mut open = BTreeMap::new();
         let mut begun = std::collections::BTreeSet::new();
-        for event in &self.events {
+        for event in &self.story.events {
             match &event.what {
                 What::Called(called) => {
                     prop_assert!(begun.insert(called.id.clone()), "{} was begun twice", called.id);
@@ -339,7 +281,7 @@ proptest! {
             prop_assert!(steps < 5_000, "the run does not end");
         }
         world.judge_record()?;
-        let ledger = world.progress.ledger();
+        let ledger = world.story.progress.ledger();
         prop_assert!(turns.is_none_or(|most| ledger.turns <= most));
         prop_assert!(tokens.is_none_or(|most| ledger.spent_tokens() <= most), "{} tokens of {tokens:?}", ledger.spent_tokens());
         prop_assert!(money.is_none_or(|most| ledger.cost.0 <= most), "{} of {money:?}", ledger.cost);

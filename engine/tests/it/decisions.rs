@@ -1,0 +1,170 @@
+//! What follows from what, one line a case.
+
+use crate::story::{Story, check};
+use engine::{Act, Claiming, Next, decide};
+use expect_test::{Expect, expect};
+use trace::{Delivery, Exhausted, FaultClass, Finished, Limits, Outcome, Status, Timestamp, Verdict, What};
+
+fn begin() -> Story {
+    Story::begin(Limits::default(), Vec::new())
+}
+
+fn checked() -> Story {
+    Story::begin(Limits::default(), vec![check()])
+}
+
+/// The decision in few words.
+fn say(next: &Next) -> String {
+    let ids = |calls: &[engine::OpenCall]| calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>().join(" ");
+    match next {
+        Next::Think(request) => format!("think, {} tokens at most", request.asked.max_output),
+        Next::Act(Act::Serve(calls)) => format!("serve {}", ids(calls)),
+        Next::Act(Act::Settle(calls)) => format!("settle {}", ids(calls)),
+        Next::Wait => "wait".to_owned(),
+        Next::Verify(Claiming::Reply(claim)) => format!("verify {:?}", claim.answer),
+        Next::Verify(Claiming::Submit(call)) => format!("verify {}", call.id),
+        Next::Finish(outcome) => match outcome.reason() {
+            Some(reason) => format!("finish {}: {reason}", outcome.word()),
+            None => format!("finish {}", outcome.word()),
+        },
+    }
+}
+
+fn after(story: &Story, expected: Expect) {
+    expected.assert_eq(&say(&decide(&story.progress)));
+}
+
+fn limits(turns: u64) -> Limits {
+    Limits { turns: Some(turns), ..Limits::default() }
+}
+
+#[test]
+fn a_run_thinks_first_and_a_reply_without_calls_ends_it() {
+    after(&begin(), expect!["think, 1000 tokens at most"]);
+    after(&begin().said("done"), expect!["finish done"]);
+    after(&checked().said("done"), expect![[r#"verify "done""#]]);
+}
+
+#[test]
+fn a_call_as_text_gets_one_nudge() {
+    let call = "<tool_call>ls</tool_call>";
+    after(&begin().said(call), expect!["think, 1000 tokens at most"]);
+    after(&begin().said(call).said(call), expect!["finish done"]);
+    after(&begin().said(call).said(call).message("again").said(call), expect!["think, 1000 tokens at most"]);
+}
+
+#[test]
+fn neighbours_that_only_read_are_served_together_and_submit_last() {
+    let story = begin().called(&["read {}", "read {\"a\":1}", "bash {}", "read {}", "submit {}"]);
+    after(&story, expect!["serve c1_0 c1_1"]);
+    let story = story.began(0).began(1).observed(0, Status::Ok).observed(1, Status::Failed);
+    after(&story, expect!["serve c1_2"]);
+    let story = story.began(2).observed(2, Status::Denied);
+    after(&story, expect!["serve c1_3"]);
+    let story = story.began(3).observed(3, Status::Ok);
+    after(&story, expect!["verify c1_4"]);
+}
+
+#[test]
+fn what_a_dead_session_had_begun_is_settled_and_not_begun_again() {
+    let story = begin().called(&["bash {}", "bash {\"b\":1}"]).began(0).session();
+    after(&story, expect!["settle c1_0 c1_1"]);
+    let story = begin().called(&["bash {}"]).began(0).session().observed(0, Status::Interrupted);
+    after(&story, expect!["think, 1000 tokens at most"]);
+}
+
+#[test]
+fn an_interrupt_settles_what_is_open_and_ends_the_turn() {
+    let story = begin().called(&["bash {}"]).delivered(Delivery::Interrupt);
+    after(&story, expect!["settle c1_0"]);
+    let story = story.began(0).observed(0, Status::Interrupted);
+    after(&story, expect!["finish interrupted"]);
+    after(&begin().fault(FaultClass::Interrupted).delivered(Delivery::Interrupt), expect!["finish interrupted"]);
+}
+
+#[test]
+fn a_message_that_comes_while_calls_are_open_stands_behind_their_observations() {
+    let story = begin().called(&["bash {}"]).message("also this").began(0).observed(0, Status::Ok);
+    let roles: Vec<&str> = story
+        .progress
+        .messages()
+        .iter()
+        .map(|message| match message {
+            model::Message::User(_) => "user",
+            model::Message::Reply { .. } => "reply",
+            model::Message::Result { .. } => "result",
+        })
+        .collect();
+    assert_eq!(roles, ["user", "reply", "result", "user"]);
+}
+
+#[test]
+fn a_verdict_decides_what_a_claim_leads_to() {
+    let claimed = || checked().said("done");
+    after(&claimed().verified(Verdict::Pass), expect!["finish done"]);
+    after(&claimed().verified(Verdict::Fail), expect!["think, 1000 tokens at most"]);
+    let again = claimed().verified(Verdict::Fail).said("now").verified(Verdict::Fail);
+    after(&again, expect!["finish failed: the checks still fail after the last claim"]);
+    after(&again.message("try again").said("so"), expect![[r#"verify "so""#]]);
+    let unjudged = claimed().verified(Verdict::Unjudged { reason: "no walls".into() });
+    after(&unjudged, expect!["finish infrastructure: no walls"]);
+}
+
+#[test]
+fn a_submit_that_is_accepted_ends_the_run_and_one_that_is_not_goes_on() {
+    let submitted = || begin().called(&["submit {\"answer\":\"so\"}"]);
+    after(&submitted(), expect!["verify c1_0"]);
+    after(&submitted().began(0).observed(0, Status::Ok), expect!["finish done"]);
+    let failed = checked().called(&["submit {}"]).began(0).verified(Verdict::Fail).observed(0, Status::Failed);
+    after(&failed, expect!["think, 1000 tokens at most"]);
+    after(&submitted().began(0).observed(0, Status::Interrupted), expect!["think, 1000 tokens at most"]);
+}
+
+#[test]
+fn trouble_with_the_model_ends_the_turn_by_its_kind() {
+    let until = Timestamp::from_unix_millis(0);
+    after(&begin().fault(FaultClass::ContextFull), expect!["finish context_full: trouble"]);
+    after(&begin().fault(FaultClass::Refused), expect!["finish refused: trouble"]);
+    after(&begin().fault(FaultClass::Rejected), expect!["finish infrastructure: trouble"]);
+    after(&begin().fault(FaultClass::Unavailable), expect!["finish infrastructure: trouble"]);
+    after(&begin().fault(FaultClass::Paused { until }), expect!["finish paused: trouble"]);
+    after(&begin().fault(FaultClass::Budget { which: Exhausted::Time }), expect!["finish budget: trouble"]);
+    after(&begin().fault(FaultClass::Unavailable).session(), expect!["think, 1000 tokens at most"]);
+}
+
+#[test]
+fn a_lost_sandbox_ends_the_run_instead_of_paying_for_more() {
+    let story = begin().called(&["bash {}", "bash {\"b\":1}"]).began(0).observed(0, Status::Unavailable);
+    after(&story, expect!["settle c1_1"]);
+    after(&story.began(1).observed(1, Status::Interrupted), expect!["finish infrastructure: seen"]);
+}
+
+#[test]
+fn limits_end_a_run_before_a_request_that_does_not_fit() {
+    after(&Story::begin(limits(0), Vec::new()), expect!["finish budget: 0 of 0 turns are used"]);
+    let tokens = |tokens| Story::begin(Limits { tokens: Some(tokens), ..Limits::default() }, Vec::new());
+    after(&tokens(700), expect!["finish budget: 0 of 700 tokens are used; the next request may need more than is left"]);
+    after(&tokens(1200), expect!["think, 697 tokens at most"]);
+    let time = Story::begin(Limits { time_ms: Some(20), ..Limits::default() }, Vec::new()).called(&["bash {}"]);
+    after(&time, expect!["serve c1_0"]);
+    let time = time.began(0);
+    after(&time, expect!["settle c1_0"]);
+    after(&time.observed(0, Status::TimedOut), expect!["finish budget: 0.0 of 0.0 seconds of active time are used"]);
+}
+
+#[test]
+fn a_run_that_ended_waits_until_something_comes() {
+    let mut story = begin().said("done");
+    let finished = Finished {
+        run: "test".parse().unwrap(),
+        outcome: Outcome::Done,
+        answer: None,
+        usage: Default::default(),
+        cost_nano_usd: None,
+        turns: 1,
+        active_ms: 0,
+    };
+    story.note(None, What::Finished(finished));
+    after(&story, expect!["wait"]);
+    after(&story.message("and now?"), expect!["think, 1000 tokens at most"]);
+}

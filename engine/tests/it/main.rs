@@ -1,0 +1,7 @@
+//! The decision and the fold, tested from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod decisions;
+mod invariants;
+mod story;

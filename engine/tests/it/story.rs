@@ -1,0 +1,166 @@
+//! Events in few words, for tests.
+
+use engine::{Harness, Progress};
+use std::collections::BTreeMap;
+use trace::{
+    AgentPath, CallId, Called, Check, CheckResult, Cost, Delivered, Delivery, Event, Fault, FaultClass, Limits, ModelSpec,
+    Observed, Part, Price, Replied, Said, Seq, Started, Status, Stop, Task, Timestamp, Timing, ToolSpec, Usage, Verdict,
+    Verified, What,
+};
+
+/// A run's first event: three tools, a model of which a reply may have 1,000 tokens, two claims.
+pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
+    let tool = |name: &str, read_only| ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: serde_json::json!({"type": "object"}),
+        read_only,
+    };
+    Started {
+        run: "test".parse().unwrap(),
+        task: Task { parts: vec![Part::text("do it")], workspace: "/w".into(), checks },
+        harness: trace::HarnessRef { name: "default".into(), digest: trace::Digest::of(b""), files: BTreeMap::new() },
+        tools: vec![tool("bash", false), tool("read", true), tool("submit", false)],
+        project: Vec::new(),
+        facts: trace::Facts::default(),
+        model: ModelSpec {
+            id: "openai-compatible/m".into(),
+            name: "m".into(),
+            wire: "openai-chat".into(),
+            provider: "openai-compatible".into(),
+            base_url: None,
+            max_output: 1000,
+            context: None,
+            effort: None,
+            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
+            table: None,
+        },
+        limits,
+        max_claims: 2,
+        grant: trace::Grant::default(),
+        program: trace::Program::default(),
+        labels: BTreeMap::new(),
+    }
+}
+
+/// A check.
+pub fn check() -> Check {
+    Check { command: "true".into(), timeout_ms: 1 }
+}
+
+/// An answer to a request.
+pub fn replied(parts: Vec<Said>, stop: Stop, usage: Usage) -> Replied {
+    let cost = Cost::NanoUsd(trace::NanoUsd(usage.input * 3 + usage.output * 15));
+    Replied {
+        parts,
+        stop,
+        usage,
+        estimated: false,
+        cost,
+        served: None,
+        request_id: None,
+        timing: Timing::default(),
+        attempts: Vec::new(),
+        raw: None,
+    }
+}
+
+/// A run without a disk, told event by event.
+pub struct Story {
+    pub progress: Progress,
+    pub events: Vec<Event>,
+}
+
+impl Story {
+    /// A run that has begun.
+    pub fn begin(limits: Limits, checks: Vec<Check>) -> Story {
+        let mut story = Story { progress: Progress::new(Harness::embedded().unwrap()), events: Vec::new() };
+        story.note(None, What::Started(Box::new(started(limits, checks))));
+        story
+    }
+
+    /// Something happened, ten milliseconds after the last event.
+    pub fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
+        let seq = Seq(self.events.len() as u64);
+        let event = Event { seq, at: Timestamp::from_unix_millis(0), ms: seq.0 * 10, agent: AgentPath::root(), cause, what };
+        self.progress.fold(&event);
+        self.events.push(event);
+        seq
+    }
+
+    /// The model said words.
+    pub fn said(mut self, text: &str) -> Story {
+        self.reply(vec![Said::Text { text: text.into() }], Stop::End);
+        self
+    }
+
+    /// The model made calls, each `tool arguments`; all have the id `x`.
+    pub fn called(mut self, calls: &[&str]) -> Story {
+        let call = |call: &&str| {
+            let (name, arguments) = call.split_once(' ').unwrap();
+            Said::Call { id: "x".into(), name: name.into(), arguments: arguments.into() }
+        };
+        self.reply(calls.iter().map(call).collect(), Stop::Calls);
+        self
+    }
+
+    /// There was no usable answer.
+    pub fn fault(mut self, class: FaultClass) -> Story {
+        let fault = Fault { class, status: None, request_id: None, message: "trouble".into() };
+        self.reply(Vec::new(), Stop::Error(fault));
+        self
+    }
+
+    fn reply(&mut self, parts: Vec<Said>, stop: Stop) {
+        let usage = Usage { input: 100, output: 10, ..Usage::default() };
+        self.note(None, What::Replied(replied(parts, stop, usage)));
+    }
+
+    /// The call at `index` of the last reply began.
+    pub fn began(mut self, index: usize) -> Story {
+        let call = self.progress.open_calls().find(|call| call.id == CallId::new(call.reply, index)).unwrap().clone();
+        let arguments = serde_json::from_str(&call.raw).ok();
+        let called = Called {
+            id: call.id,
+            provider_id: call.provider_id,
+            tool: call.tool,
+            tool_digest: None,
+            raw: call.raw,
+            arguments,
+            grant: None,
+        };
+        self.note(Some(call.reply), What::Called(called));
+        self
+    }
+
+    /// The call at `index` of the last reply came to this.
+    pub fn observed(mut self, index: usize, status: Status) -> Story {
+        let call = self.progress.open_calls().find(|call| call.id == CallId::new(call.reply, index)).unwrap().clone();
+        self.note(call.called, What::Observed(Observed::words(call.id, status, "seen")));
+        self
+    }
+
+    /// The checks said this.
+    pub fn verified(mut self, verdict: Verdict) -> Story {
+        let passed = verdict == Verdict::Pass;
+        let check = CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: "no".into() };
+        self.note(None, What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
+        self
+    }
+
+    /// Something came from outside.
+    pub fn delivered(mut self, what: Delivery) -> Story {
+        self.note(None, What::Delivered(Delivered { name: String::new(), what }));
+        self
+    }
+
+    /// A person said something.
+    pub fn message(self, text: &str) -> Story {
+        self.delivered(Delivery::Message { parts: vec![Part::text(text)] })
+    }
+
+    /// A later session went on.
+    pub fn session(self) -> Story {
+        self.delivered(Delivery::Session { text: "new session".into(), model: None })
+    }
+}
