@@ -33,7 +33,7 @@ async fn engine(kind: Kind, mark: &str) {
     environment.run(&script(&format!("nohup sleep {mark} &")), &mut |_| {}).await.unwrap();
     let text = format!("setsid bash -c \"trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}\" & echo ready; sleep {mark}");
     #[allow(clippy::print_stdout, reason = "this is how the test learns that it runs")]
-    let sink = &mut |bytes: &[u8]| println!("{}", String::from_utf8_lossy(bytes));
+    let sink = &mut |bytes: &[u8]| print!("{}", String::from_utf8_lossy(bytes));
     environment.run(&script(&text), sink).await.unwrap();
 }
 
@@ -43,7 +43,8 @@ async fn killed(kind: Kind) {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let mut engine = command.args(["engine", &kind.to_string(), &mark]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(engine.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut output = BufReader::new(engine.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let sleeps = format!("sleep {mark}");
     until(async || is_running(&sleeps)).await;
