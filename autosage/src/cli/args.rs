@@ -10,9 +10,9 @@ use trace::{NanoUsd, Price};
 /// Give an agent a task; it works in a folder, inside walls, on a record from which everything can be rebuilt.
 #[derive(Debug, Parser)]
 #[command(name = "autosage", version, about, long_about, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "First time here? `autosage demo` needs no key and no server.\n\
-    Keys come from the providers' usual variables, such as OPENAI_API_KEY. Everything that is kept lies under\n\
-    $AUTOSAGE_HOME (default: ~/.local/share/autosage).\n\n\
+#[command(after_help = "First time here? `autosage demo` needs no key and no server.\n\n\
+    Keys come from the providers' usual variables, such as OPENAI_API_KEY. Everything that is kept lies under $AUTOSAGE_HOME \
+    (default: ~/.local/share/autosage).\n\n\
     Exit codes: 0 done, 1 ended without success, 2 usage or configuration, 3 budget exhausted, 4 infrastructure, 130 interrupted.")]
 pub struct Line {
     /// The person's configuration, or `none`. Default: $XDG_CONFIG_HOME/autosage/config.toml, if it is there.
