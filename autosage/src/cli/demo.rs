@@ -33,11 +33,11 @@ pub const MODEL: &str = "recorded/demo";
 const TASK: &str =
     "`sh report.sh hours.csv` stops with an error. Find out why and mend report.sh, for this month and for the next.";
 
-/// What payroll has counted by hand; the agent does not see it.
-const CHECK: &str = "test \"$(sh report.sh hours.csv | tail -n 1)\" = \"total 82:08\"";
+/// What payroll has counted by hand. The agent first sees it when it has claimed a wrong total.
+const CHECK: &str = "t=$(sh report.sh hours.csv | tail -n 1); echo \"$t; payroll has 82:08\"; test \"$t\" = \"total 82:08\"";
 
-/// No reply takes longer than this, so that the whole is worth watching.
-const SLOWEST: Duration = Duration::from_millis(700);
+/// No reply takes longer than this, so that the whole is over in ten seconds.
+const SLOWEST: Duration = Duration::from_millis(1300);
 
 /// Runs the demo.
 pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
