@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use once::{Figures, Setting};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use walls::Walls;
 
 /// How much to measure.
@@ -49,7 +49,7 @@ struct Report {
 }
 
 pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
-    let target = build(root)?;
+    let target = build()?;
     let setting = Setting {
         program: target.join("release/autosage"),
         mock: root.join("bench/mock_llm.py"),
@@ -67,14 +67,14 @@ pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
 }
 
 /// Builds what is measured; answers with the folder of what was built.
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+fn build() -> anyhow::Result<PathBuf> {
     // One call, so that both are built from the same artefacts.
     let wanted = ["--package", "autosage", "--bin", "autosage", "--package", "autosage-sandbox", "--example", "cost"];
-    let built = Command::new("cargo").args(["build", "--release"]).args(wanted).current_dir(root).status().context("cargo")?;
+    let built = crate::cargo().args(["build", "--release"]).args(wanted).status().context("cargo")?;
     if !built.success() {
         bail!("the release build failed");
     }
-    let metadata = Command::new("cargo").args(["metadata", "--no-deps", "--format-version=1"]).current_dir(root).output()?;
+    let metadata = crate::cargo().args(["metadata", "--no-deps", "--format-version=1"]).output()?;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
     Ok(metadata["target_directory"].as_str().context("cargo metadata names the target directory")?.into())
 }

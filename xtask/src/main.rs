@@ -12,7 +12,7 @@ mod test;
 mod tidy;
 
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 Chores of the project.
@@ -29,7 +29,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.split_first() {
         Some((&"tidy", [])) => tidy::run(root()),
-        Some((&"test", rest)) => test::run(root(), &test::Wish::parse(rest)?),
+        Some((&"test", rest)) => test::run(&test::Wish::parse(rest)?),
         Some((&"bench", rest)) => bench::run(root(), &bench::Wish::parse(rest)?),
         Some((&("help" | "--help" | "-h"), _)) => {
             println!("{USAGE}");
@@ -45,4 +45,17 @@ fn main() -> anyhow::Result<ExitCode> {
 /// The root of the repository.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+}
+
+/// Cargo at the root of the repository, without what `cargo run` told this process about itself: build scripts look at
+/// some of that, and would run again.
+fn cargo() -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use programs::Program;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 use tally::Tally;
@@ -52,10 +52,10 @@ impl Wish {
     }
 }
 
-pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
+pub fn run(wish: &Wish) -> anyhow::Result<ExitCode> {
     let messages = match &wish.built {
         Some(file) => std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?,
-        None => build(root)?,
+        None => build()?,
     };
     let mut tally = Tally::default();
     for program in programs::listed(&messages)?.iter().filter(|program| wish.wants(program)) {
@@ -64,16 +64,16 @@ pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
         tally.add(start(command.args(&wish.filter).arg("--show-output"), &program.to_string())?);
     }
     if wish.built.is_none() && wish.packages.is_empty() {
-        let mut command = Command::new("cargo");
-        command.args(["test", "--quiet", "--workspace", "--doc", "--"]).current_dir(root);
+        let mut command = crate::cargo();
+        command.args(["test", "--quiet", "--workspace", "--doc", "--"]);
         tally.add(start(command.args(&wish.filter).arg("--show-output"), "documentation")?);
     }
     Ok(conclude(&tally))
 }
 
-fn build(root: &Path) -> anyhow::Result<String> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]).current_dir(root);
+fn build() -> anyhow::Result<String> {
+    let mut cargo = crate::cargo();
+    cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let output = cargo.stderr(Stdio::inherit()).output().context("cargo")?;
     if !output.status.success() {
         bail!("the tests do not build");
@@ -100,8 +100,8 @@ fn start(command: &mut Command, label: &str) -> anyhow::Result<Tally> {
         shown.push('\n');
     }
     let status = child.wait()?;
+    tally.end(status.success());
     if !status.success() {
-        tally.failed = tally.failed.max(1);
         println!("{shown}{label}: {status}");
     }
     if tally.all() > 0 {
@@ -132,7 +132,7 @@ mod tests {
     fn a_wish_is_understood() {
         let wish = Wish::parse(&["-p", "autosage-sandbox", "-p", "autosage", "--built", "built.json", "escape"]).unwrap();
         assert_eq!(wish.packages, ["sandbox", "autosage"]);
-        assert_eq!(wish.built.unwrap(), Path::new("built.json"));
+        assert_eq!(wish.built.unwrap(), PathBuf::from("built.json"));
         assert_eq!(wish.filter.unwrap(), "escape");
         assert!(Wish::parse(&["--fast"]).is_err());
         assert!(Wish::parse(&["-p"]).is_err());

@@ -13,6 +13,8 @@ pub struct Tally {
     skipped: usize,
     /// Component and number of tests that missed it.
     pub missing: BTreeMap<String, usize>,
+    /// Whether the runner said how it went.
+    has_result: bool,
     block: Block,
 }
 
@@ -39,6 +41,16 @@ impl Tally {
         !matches!(self.block, Block::Failures)
     }
 
+    /// The program has ended. One without the standard runner is a test by itself; one that fails has a failed test, also
+    /// when it could not say so.
+    pub fn end(&mut self, success: bool) {
+        if !success {
+            self.failed = self.failed.max(1);
+        } else if !self.has_result {
+            self.ok += 1;
+        }
+    }
+
     pub fn add(&mut self, other: Tally) {
         self.ok += other.ok;
         self.failed += other.failed;
@@ -55,6 +67,7 @@ impl Tally {
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.ok += count(counts, "passed");
             self.failed += count(counts, "failed");
+            self.has_result = true;
             self.block = Block::Outside;
         } else if line.starts_with("---- ") && line.ends_with(" ----") && self.is_before_failures() {
             self.block = Block::Passed(BTreeSet::new());
@@ -131,6 +144,19 @@ test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         assert_eq!(tally.to_string(), "2 passed, 1 failed, 1 skipped");
         assert_eq!(tally.missing, BTreeMap::from([("git".to_owned(), 1), ("python3".to_owned(), 1)]));
         assert_eq!(tally.all(), 4);
+    }
+
+    #[test]
+    fn a_program_without_the_runner_is_one_test() {
+        let ended = |output: &str, success| {
+            let mut tally = tally(output);
+            tally.end(success);
+            tally.to_string()
+        };
+        assert_eq!(ended("hello", true), "1 passed, 0 failed, 0 skipped");
+        assert_eq!(ended("hello", false), "0 passed, 1 failed, 0 skipped");
+        assert_eq!(ended("test result: ok. 0 passed; 0 failed; 0 ignored", true), "0 passed, 0 failed, 0 skipped");
+        assert_eq!(ended(MIXED, false), "2 passed, 1 failed, 1 skipped");
     }
 
     #[test]
