@@ -228,9 +228,9 @@ impl Environment {
 
     /// Ends everything in the environment; all of it is dead when this returns.
     pub async fn close(self) {
-        // A socket that cannot be shut down is one whose other side is gone already.
+        // Neither can fail in a way that leaves something running: the other side is gone already then.
         let _ = rustix::net::shutdown(self.control.get_ref(), rustix::net::Shutdown::Both);
-        let _ = self.life.readable().await;
+        let _ = running::dead(&self.life).await;
     }
 
     fn next_job(&self) -> u64 {

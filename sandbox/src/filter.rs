@@ -79,15 +79,13 @@ const DENIED: &[c_long] = &[
 const ABSENT: &[c_long] =
     &[libc::SYS_clone3, libc::SYS_openat2, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
-/// Which sockets a filter leaves.
+/// Which sockets a filter leaves. Socket pairs are always left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sockets {
-    /// Local and internet ones; the network namespace decides what they reach.
-    Usual,
-    /// No internet: there is no network namespace that would cut it off.
-    NoInternet,
-    /// Neither internet nor local ones (socket pairs excepted): nothing else keeps the host's sockets away.
-    None,
+pub(crate) struct Sockets {
+    /// Those of the internet: refused where no network namespace cuts them off.
+    pub internet: bool,
+    /// Those of this machine: refused where nothing else keeps the host's away.
+    pub local: bool,
 }
 
 /// What becomes of one call.
@@ -135,10 +133,11 @@ fn fates(sockets: Sockets) -> BTreeMap<u32, Fate> {
     let always = [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_XDP, libc::AF_TIPC, libc::AF_RDS, libc::AF_BLUETOOTH];
     let internet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let mut families = always.to_vec();
-    match sockets {
-        Sockets::Usual => {}
-        Sockets::NoInternet => families.extend(internet),
-        Sockets::None => families.extend(internet.into_iter().chain([libc::AF_UNIX])),
+    if !sockets.internet {
+        families.extend(internet);
+    }
+    if !sockets.local {
+        families.push(libc::AF_UNIX);
     }
     set(libc::SYS_socket, Fate::DeniedIf(0, families.into_iter().map(|family| Test::Is(family as u32)).collect()));
     fates
@@ -254,12 +253,13 @@ mod tests {
         }
     }
 
+    const ALL: Sockets = Sockets { internet: true, local: true };
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
     const PERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     const NOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 
     fn usual(number: c_long, arguments: [u64; 6]) -> u32 {
-        verdict(Sockets::Usual, number, arguments, AUDIT_ARCH)
+        verdict(ALL, number, arguments, AUDIT_ARCH)
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_other_call_passes() {
-        let fates = fates(Sockets::Usual);
+        let fates = fates(ALL);
         for call in (0..600).filter(|call| !fates.contains_key(call)) {
             assert_eq!(usual(call.into(), [u64::MAX; 6]), ALLOW, "call {call}");
         }
@@ -295,16 +295,16 @@ mod tests {
     #[test]
     fn sockets_are_left_as_asked() {
         let socket = |sockets, family: i32| verdict(sockets, libc::SYS_socket, [family as u64, 0, 0, 0, 0, 0], AUDIT_ARCH);
-        assert_eq!(socket(Sockets::Usual, libc::AF_INET), ALLOW);
-        assert_eq!(socket(Sockets::Usual, libc::AF_VSOCK), PERM);
-        assert_eq!(socket(Sockets::NoInternet, libc::AF_INET6), PERM);
-        assert_eq!(socket(Sockets::NoInternet, libc::AF_UNIX), ALLOW);
-        assert_eq!(socket(Sockets::None, libc::AF_UNIX), PERM);
+        assert_eq!(socket(ALL, libc::AF_INET), ALLOW);
+        assert_eq!(socket(ALL, libc::AF_VSOCK), PERM);
+        assert_eq!(socket(Sockets { internet: false, local: true }, libc::AF_INET6), PERM);
+        assert_eq!(socket(Sockets { internet: false, local: true }, libc::AF_UNIX), ALLOW);
+        assert_eq!(socket(Sockets { internet: true, local: false }, libc::AF_UNIX), PERM);
     }
 
     #[test]
     fn calls_of_other_architectures_do_not_exist() {
-        assert_eq!(verdict(Sockets::Usual, libc::SYS_read, [0; 6], 0x4000_0003), NOSYS);
+        assert_eq!(verdict(ALL, libc::SYS_read, [0; 6], 0x4000_0003), NOSYS);
         assert_eq!(usual(libc::SYS_read + c_long::from(X32), [0; 6]), NOSYS);
     }
 }

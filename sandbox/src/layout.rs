@@ -122,6 +122,7 @@ impl Layout {
         for entry in places::entries() {
             let path = PathBuf::from(entry.path);
             match entry.sort {
+                Sort::System if self.places.iter().any(|place| path.starts_with(&place.target)) => {}
                 Sort::System => match std::fs::read_link(&path) {
                     Ok(text) => self.links.push((path, text)),
                     Err(_) if path.exists() => self.add(path.clone(), path, Access::Read),
@@ -192,6 +193,8 @@ struct Toolchains {
 fn variables(layout: &Layout, toolchains: Toolchains, user_home: Option<&Path>) -> BTreeMap<String, String> {
     let user = user_name().unwrap_or_else(|| "agent".to_owned());
     let mut path = toolchains.path;
+    let system = places::entries().filter(|entry| entry.sort == Sort::System && entry.on_path == OnPath::Yes);
+    path.extend(system.filter(|entry| Path::new(entry.path).is_dir()).map(|entry| entry.path.to_owned()));
     path.push(SYSTEM_PATH.to_owned());
     let fixed = [
         ("CI", "1"),

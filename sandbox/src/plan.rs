@@ -17,7 +17,8 @@ pub enum Kind {
     #[default]
     Native,
     /// Landlock and seccomp only: what a container without privileges allows. Weaker in that names and sizes of files
-    /// outside can be seen, git's hooks and configuration in the workspace can be written, and there is no loopback.
+    /// outside can be seen, git's hooks and configuration in the workspace can be written, there is no loopback, and
+    /// before Linux 7.1 no local socket but a pair.
     Reduced,
     /// No walls. Processes are still owned: what a command starts ends with the environment.
     Host,

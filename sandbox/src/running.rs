@@ -3,7 +3,9 @@
 use crate::plan::SandboxError;
 use crate::wire::{self, FromJob, ToJob};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::ops::ControlFlow;
@@ -13,6 +15,8 @@ use tokio::io::unix::AsyncFd;
 
 /// Bytes that are read from a job's output at once.
 const CHUNK: usize = 64 * 1024;
+/// How long a supervisor may take to end what it supervises: it may have been stopped where no wall protects it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The most that is read of what is in the pipe when a shell has ended: a child may go on filling it for ever.
 const MOST_DRAINED: usize = 1 << 20;
 
@@ -35,6 +39,18 @@ fn read_end(pipe: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// A pidfd, readable once its process (and, of a namespace's first process, all others in it) is dead.
 pub(crate) fn life(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     registered(pidfd, Interest::READABLE)
+}
+
+/// Waits until a process that was told to end is dead; one that does not listen is killed.
+pub(crate) async fn dead(life: &AsyncFd<OwnedFd>) -> io::Result<()> {
+    if tokio::time::timeout(PATIENCE, life.readable()).await.is_err() {
+        match rustix::process::pidfd_send_signal(life.get_ref(), Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let _dead = life.readable().await?;
+    }
+    Ok(())
 }
 
 /// The next message on a socket; `None` when the other side is gone.
@@ -131,14 +147,14 @@ impl Running {
         let mut taken = 0;
         while taken < MOST_DRAINED {
             match rustix::io::read(self.output.get_ref(), &mut *chunk) {
-                Ok(0) | Err(rustix::io::Errno::AGAIN) => break,
+                Ok(0) | Err(Errno::AGAIN) => break,
                 Ok(n) => {
                     taken += n;
                     if sink(&chunk[..n]).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(e) => return Err(SandboxError::Io(e.into())),
             }
         }
@@ -147,6 +163,19 @@ impl Running {
 
     /// Ends all of the job and returns once it is dead, with the command lines of what was running.
     pub async fn kill(&mut self, sink: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<Vec<String>, SandboxError> {
+        let commands = match tokio::time::timeout(PATIENCE, self.ask_to_die()).await {
+            Ok(commands) => commands?,
+            Err(_) => Vec::new(),
+        };
+        if let Some(life) = &self.life {
+            dead(life).await?;
+        }
+        // Nothing more is written now; a refusal of the sink changes nothing.
+        let _wanted = self.drain(&mut vec![0u8; CHUNK], sink)?;
+        Ok(commands)
+    }
+
+    async fn ask_to_die(&mut self) -> io::Result<Vec<String>> {
         let commands = ask(&self.socket, &ToJob::Kill).await?.unwrap_or_default();
         // What is still said on the socket is of no interest, but the pidfd may be among it.
         while let Some((message, fds)) = next::<FromJob>(&self.socket).await? {
@@ -154,11 +183,6 @@ impl Running {
                 self.born(fds)?;
             }
         }
-        if let Some(life) = &self.life {
-            let _dead = life.readable().await?;
-        }
-        // Nothing more is written now; a refusal of the sink changes nothing.
-        let _wanted = self.drain(&mut vec![0u8; CHUNK], sink)?;
         Ok(commands)
     }
 

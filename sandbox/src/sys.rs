@@ -151,7 +151,21 @@ pub(crate) fn close_all_but(keep: &[RawFd]) {
 
 fn close_range(first: u32, last: u32, flags: c_int) {
     // SAFETY: used only in fresh forks, whose inherited descriptors nobody uses after this.
-    unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+    if first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } == 0 {
+        return;
+    }
+    // Filters of older containers refuse the call.
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<RawFd> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| (first..=last).contains(&(*fd as u32))) {
+        // SAFETY: as above; the one that listed the folder is closed already, for which the calls just fail.
+        unsafe {
+            match flags {
+                0 => libc::close(fd),
+                _ => libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC),
+            }
+        };
+    }
 }
 
 /// # Safety

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// The newest Landlock that this code knows; older kernels give what they have.
 const NEWEST: ABI = ABI::V9;
+/// The first Landlock that keeps a command from abstract sockets that it did not make.
+const GUARDS_ABSTRACT_SOCKETS: u32 = 6;
 /// The first Landlock under which sockets in the file system are reached only where the rules say so.
 const GUARDS_SOCKETS: u32 = 9;
 /// Devices that any command may use.
@@ -38,22 +40,19 @@ pub(crate) struct Walls {
 impl Walls {
     /// Prepares the walls of an environment, from inside it; `None` is none at all.
     pub fn prepare(layout: &Layout, further: &[PathBuf]) -> Result<Option<Walls>, StepError> {
+        let landlock = sys::landlock_version();
         let (ruleset, sockets) = match layout.kind {
             Kind::Host => return Ok(None),
-            Kind::Native => (native_rules(layout, further), Sockets::Usual),
-            Kind::Reduced => {
-                if sys::landlock_version() == 0 {
-                    let missing =
-                        io::Error::new(io::ErrorKind::Unsupported, "this kernel has no Landlock; `--sandbox host` needs none");
-                    return Err(missing).step(|| "looking for Landlock".to_owned());
-                }
-                let sockets = match (layout.network, sys::landlock_version() >= GUARDS_SOCKETS) {
-                    (true, _) => Sockets::Usual,
-                    (false, true) => Sockets::NoInternet,
-                    (false, false) => Sockets::None,
-                };
-                (reduced_rules(layout), sockets)
+            Kind::Native => {
+                let local = !layout.network || landlock >= GUARDS_ABSTRACT_SOCKETS;
+                (native_rules(layout, further), Sockets { internet: true, local })
             }
+            Kind::Reduced if landlock == 0 => {
+                let missing =
+                    io::Error::new(io::ErrorKind::Unsupported, "this kernel has no Landlock; `--sandbox host` needs none");
+                return Err(missing).step(|| "looking for Landlock".to_owned());
+            }
+            Kind::Reduced => (reduced_rules(layout), Sockets { internet: layout.network, local: landlock >= GUARDS_SOCKETS }),
         };
         let ruleset = ruleset.map_err(io::Error::other).step(|| "making the Landlock rules".to_owned())?;
         let last = std::fs::read_to_string("/proc/sys/kernel/cap_last_cap").ok().and_then(|text| text.trim().parse().ok());

@@ -141,7 +141,12 @@ pub(crate) fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// A file in memory that holds `bytes`, its position at the start.
 pub(crate) fn memory_file(name: &str, bytes: &[u8]) -> io::Result<OwnedFd> {
-    let file = std::fs::File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?);
+    let file = match rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL) {
+        // Kernels before 6.3 do not know the flag; some later ones insist on it.
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?,
+        other => other?,
+    };
+    let file = std::fs::File::from(file);
     file.write_all_at(bytes, 0)?;
     Ok(file.into())
 }
