@@ -9,14 +9,13 @@ mod tally;
 
 use anyhow::{Context, bail};
 use programs::Program;
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 use tally::Tally;
 
-/// Components whose absence is a failure, separated by commas.
+/// The variable that names components whose absence is a failure, separated by commas, or `all`.
 const REQUIRE: &str = "AUTOSAGE_REQUIRE";
 
 /// What is to be tested.
@@ -112,10 +111,9 @@ fn start(command: &mut Command, label: &str) -> anyhow::Result<Tally> {
 
 fn conclude(tally: &Tally) -> ExitCode {
     let required = std::env::var(REQUIRE).unwrap_or_default();
-    let required: BTreeSet<&str> = required.split(',').map(str::trim).collect();
     let mut lacking = false;
     for (component, tests) in &tally.missing {
-        let needed = required.contains(component.as_str());
+        let needed = components::is_required(&required, component);
         let verdict = if needed { format!(", which {REQUIRE} asks for") } else { String::new() };
         println!("no {component}: {tests} not run{verdict} ({})", components::remedy(component));
         lacking |= needed;
