@@ -179,9 +179,7 @@ pub enum SandboxError {
         reason: String,
     },
     /// The environment could not be made.
-    #[error(
-        "making a {kind} environment: {step}: {error}; `autosage doctor` says what this machine allows, `--sandbox reduced` needs less"
-    )]
+    #[error("making a {kind} environment: {step}: {error}{}", way_out(*kind))]
     Environment {
         /// The kind of sandbox.
         kind: Kind,
@@ -199,6 +197,15 @@ pub enum SandboxError {
     /// Talking to the sandbox's processes failed.
     #[error("talking to the sandbox's processes: {0}")]
     Io(#[from] io::Error),
+}
+
+/// What to do where an environment of this kind cannot be made.
+fn way_out(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Native => "; `autosage doctor` says what this machine allows, `--sandbox reduced` needs less",
+        Kind::Reduced => "; `autosage doctor` says what this machine allows, `--sandbox host` needs nothing and protects nothing",
+        Kind::Host => "",
+    }
 }
 
 /// Why an operation inside gave no answer.

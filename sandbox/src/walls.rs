@@ -48,8 +48,7 @@ impl Walls {
                 (native_rules(layout, further), Sockets { internet: true, local })
             }
             Kind::Reduced if landlock == 0 => {
-                let missing =
-                    io::Error::new(io::ErrorKind::Unsupported, "this kernel has no Landlock; `--sandbox host` needs none");
+                let missing = io::Error::new(io::ErrorKind::Unsupported, "this kernel has no Landlock");
                 return Err(missing).step(|| "looking for Landlock".to_owned());
             }
             Kind::Reduced => (reduced_rules(layout), Sockets { internet: layout.network, local: landlock >= GUARDS_SOCKETS }),

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::plan::Kind;
 use crate::wire::{self, FromInit, ToZygote};
 use crate::{Ops, init, job, processes, sys};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -34,8 +34,7 @@ pub(crate) fn serve(ops: Ops) -> ! {
         if asked {
             match wire::receive::<ToZygote>(&zygote.socket) {
                 Ok(Some((ToZygote::Environment(layout), fds))) => zygote.create(&layout, fds),
-                // Inits that have no namespace to end with are killed with all that is below them.
-                Ok(None) | Err(_) => job::end(Kind::Host),
+                Ok(None) | Err(_) => zygote.end(),
             }
         }
     }
@@ -58,6 +57,20 @@ struct Zygote {
 }
 
 impl Zygote {
+    /// Ends after the inits, which see the end of their own sockets and clean up; what takes too long is killed.
+    fn end(mut self) -> ! {
+        let patience = Timespec { tv_sec: 2, tv_nsec: 0 };
+        while !self.inits.is_empty() {
+            match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&patience)) {
+                Ok(1) | Err(Errno::INTR) => {}
+                _ => break,
+            }
+            while sys::next_signal(&self.signals).is_some() {}
+            self.reap();
+        }
+        job::end(Kind::Host)
+    }
+
     fn reap(&mut self) {
         let (ended, _) = processes::reap();
         let before = self.inits.len();

@@ -191,3 +191,31 @@ async fn too_much_to_carry_leaves_the_directory_only() {
     assert_eq!(first.exit.shell.unwrap()["BIG"].as_ref().unwrap().len(), 100_000);
     assert_eq!(second.told(), "100000\nexit 0\n");
 }
+
+#[tokio::test]
+async fn what_is_carried_stays_the_same_from_shell_to_shell() {
+    let folders = Folders::new();
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    let values = [
+        "",
+        " ",
+        "a=b",
+        "\"",
+        "'",
+        "\\",
+        "$HOME `id` $(id)",
+        "two\nlines\n",
+        "\ttab\r\u{7f}\u{1b}[0m",
+        "größer ☃ 🦀",
+        "!#~*?[",
+        "\\n\\101",
+    ];
+    let mut state: std::collections::BTreeMap<String, Option<String>> =
+        values.iter().enumerate().map(|(number, value)| (format!("V{number}"), Some(value.to_string()))).collect();
+    state.insert("PAGER".to_owned(), None);
+    state.insert("f()".to_owned(), Some("f () \n{ \n    echo \"a\nb\"\n}".to_owned()));
+    for _ in 0..2 {
+        let command = Command { shell: Some(state.clone()), ..script(":") };
+        assert_eq!(run_command(&environment, &command).await.exit.shell.unwrap(), state);
+    }
+}
