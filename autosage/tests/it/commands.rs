@@ -194,3 +194,48 @@ fn a_workspace_that_holds_what_must_be_hidden_is_refused() {
     assert!(called.err.contains("cannot be the workspace"), "{}", called.err);
     assert!(fs::read_dir(place.home().join("runs")).unwrap().next().is_none(), "a run that never began leaves nothing behind");
 }
+
+#[test]
+fn a_key_goes_to_its_own_host_and_nowhere_else() {
+    let (place, server) = (Place::new("keys"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let run = |model: &str, more: &[&str], variables: &[(&str, &str)]| {
+        let args = ["run", "go", "--model", model, "--workspace", &work, "--config", "none"];
+        place.command(&[&args, more].concat()).envs(variables.iter().copied()).output().unwrap()
+    };
+    let url = server.base_url.as_str();
+    // OpenAI's key is not sent to an address that was typed …
+    let refused = run("openai/gpt-5", &["--base-url", url], &[("OPENAI_API_KEY", "sk-secret")]);
+    assert_eq!((refused.status.code(), server.keys().len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("OPENAI_API_KEY is not sent to"));
+    // … unless its own variable names the address, or the key is named for it.
+    let own = [("OPENAI_API_KEY", "sk-secret"), ("OPENAI_BASE_URL", url)];
+    assert_eq!(run("openai/gpt-5", &[], &own).status.code(), Some(0));
+    assert_eq!(run("openai-compatible/m", &["--base-url", url], &own[..1]).status.code(), Some(0));
+    let named = ["--base-url", url, "--key-env", "OTHER"];
+    assert_eq!(run("openai-compatible/m", &named, &[("OTHER", "other")]).status.code(), Some(0));
+    assert_eq!(run("openai-compatible/m", &named, &[]).status.code(), Some(2), "a key that was named has to be there");
+    let keys: Vec<Option<String>> = server.keys();
+    let keys: Vec<Option<&str>> = keys.iter().map(Option::as_deref).collect();
+    assert_eq!(keys, [Some("Bearer sk-secret"), None, Some("Bearer other")]);
+}
+
+#[test]
+fn a_recorded_conversation_goes_on_at_its_place_after_a_resume() {
+    let (place, server) = (Place::new("recorded-resume"), Server::start(vec![bash("echo one"), bash("echo two")]));
+    let (work, file) = (place.work().display().to_string(), place.home().with_file_name("talk.jsonl").display().to_string());
+    let mut args = vec!["run", "go", "--record", &file];
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    let model = format!("recorded/{file}");
+    let begun = place.start(&["run", "go", "--model", &model, "--workspace", &work, "--config", "none", "--max-turns", "1"]);
+    assert_eq!(begun.code, 3, "{}", begun.err);
+    let resumed = place.start(&["resume", "--last", "--config", "none", "--max-turns", "9"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    let called: Vec<String> = place
+        .events()
+        .iter()
+        .filter_map(|event| if let What::Called(called) = &event.what { Some(called.raw.clone()) } else { None })
+        .collect();
+    assert_eq!(called, [r#"{"command":"echo one"}"#, r#"{"command":"echo two"}"#]);
+}

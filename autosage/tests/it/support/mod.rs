@@ -110,6 +110,7 @@ impl Place {
             clock: clock.clone(),
             ids: ids.clone(),
             variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value.into_os_string())).collect(),
+            name: "autosage".to_owned(),
             program: sandbox::Program::Path(PROGRAM.into()),
             build: None,
             os: "linux test".to_owned(),

@@ -43,6 +43,7 @@ pub struct Server {
     /// Its address, with the version.
     pub base_url: String,
     bodies: Arc<Mutex<Vec<String>>>,
+    keys: Arc<Mutex<Vec<Option<String>>>>,
     faults: Arc<Mutex<usize>>,
     script: Arc<Mutex<VecDeque<Answer>>>,
 }
@@ -51,6 +52,7 @@ impl Server {
     /// Serves `script` from its start again, at the same address, as if nothing had been asked yet.
     pub fn restart(&self, script: Vec<Answer>) {
         self.bodies.lock().unwrap().clear();
+        self.keys.lock().unwrap().clear();
         *self.faults.lock().unwrap() = 0;
         *self.script.lock().unwrap() = VecDeque::from(script);
     }
@@ -59,13 +61,19 @@ impl Server {
     pub fn start(script: Vec<Answer>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (bodies, faults) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-        let script = Arc::new(Mutex::new(VecDeque::from(script)));
-        let server = Server { base_url, bodies: bodies.clone(), faults: faults.clone(), script: script.clone() };
+        let server = Server {
+            base_url,
+            bodies: Arc::default(),
+            keys: Arc::default(),
+            faults: Arc::default(),
+            script: Arc::new(Mutex::new(VecDeque::from(script))),
+        };
+        let (bodies, keys, faults, script) =
+            (server.bodies.clone(), server.keys.clone(), server.faults.clone(), server.script.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (bodies, faults, script) = (bodies.clone(), faults.clone(), script.clone());
-                std::thread::spawn(move || serve(stream, &bodies, &faults, &script));
+                let (bodies, keys, faults, script) = (bodies.clone(), keys.clone(), faults.clone(), script.clone());
+                std::thread::spawn(move || serve(stream, &bodies, &keys, &faults, &script));
             }
         });
         server
@@ -76,17 +84,29 @@ impl Server {
         self.bodies.lock().unwrap().clone()
     }
 
+    /// The key that came with each of them.
+    pub fn keys(&self) -> Vec<Option<String>> {
+        self.keys.lock().unwrap().clone()
+    }
+
     /// How many answers were served that were no good ones.
     pub fn faults(&self) -> usize {
         *self.faults.lock().unwrap()
     }
 }
 
-fn serve(stream: TcpStream, bodies: &Mutex<Vec<String>>, faults: &Mutex<usize>, script: &Mutex<VecDeque<Answer>>) {
+fn serve(
+    stream: TcpStream,
+    bodies: &Mutex<Vec<String>>,
+    keys: &Mutex<Vec<Option<String>>>,
+    faults: &Mutex<usize>,
+    script: &Mutex<VecDeque<Answer>>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    while let Some(body) = request(&mut reader) {
+    while let Some((body, key)) = request(&mut reader) {
         bodies.lock().unwrap().push(body);
+        keys.lock().unwrap().push(key);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
         let answer = script.lock().unwrap().pop_front().unwrap_or_else(done);
         if answer.is_fault() {
@@ -106,25 +126,24 @@ fn serve(stream: TcpStream, bodies: &Mutex<Vec<String>>, faults: &Mutex<usize>, 
     }
 }
 
-/// The body of the next request; `None` at the end of the connection.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut length = 0;
+/// The body of the next request and its key; `None` at the end of the connection.
+fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Option<String>)> {
+    let (mut length, mut key) = (0, None);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
             return None;
         }
-        let line = line.trim_end().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-        if line.is_empty() {
-            break;
+        match line.trim_end().split_once(':') {
+            None if line.trim_end().is_empty() => break,
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.trim().parse().ok()?,
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => key = Some(value.trim().to_owned()),
+            _ => {}
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    String::from_utf8(body).ok()
+    Some((String::from_utf8(body).ok()?, key))
 }
 
 fn response(answer: &Answer) -> (String, String) {
