@@ -23,6 +23,8 @@ pub struct Parts {
     pub ids: Arc<dyn Ids>,
     /// The environment's variables.
     pub variables: BTreeMap<String, OsString>,
+    /// What a person types to call the program again: the path by which it was called, or its name.
+    pub name: String,
     /// The program that raises the walls.
     pub program: sandbox::Program,
     /// The operating system and its kind of machine, such as `linux x86_64`.
@@ -57,6 +59,7 @@ impl Parts {
             clock: Arc::new(RealClock::new()),
             ids: Arc::new(RandomIds),
             variables: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect(),
+            name: name(std::env::args_os().next()),
             program: sandbox::Program::Current,
             build: std::env::current_exe().ok(),
             os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
@@ -71,6 +74,12 @@ impl Parts {
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
+}
+
+/// A path says where the program is, also where it is not on the person's own path.
+fn name(called: Option<OsString>) -> String {
+    let called = called.and_then(|called| called.into_string().ok());
+    called.filter(|called| called.contains('/')).unwrap_or_else(|| "autosage".to_owned())
 }
 
 /// The machine's time.

@@ -11,6 +11,8 @@ use crate::{Parts, Person};
 use anyhow::{Context, anyhow};
 use model::recorded::Pace;
 use sandbox::{Kind, Sandbox};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +36,7 @@ const TASK: &str =
     "`sh report.sh hours.csv` stops with an error. Find out why and mend report.sh, for this month and for the next.";
 
 /// What payroll has counted by hand. The agent first sees it when it has claimed a wrong total.
-const CHECK: &str = "t=$(sh report.sh hours.csv | tail -n 1); echo \"$t; payroll has 82:08\"; test \"$t\" = \"total 82:08\"";
+const CHECK: &str = "t=$(sh report.sh hours.csv | tail -n 1); echo \"$t; payroll: 82:08\"; test \"$t\" = \"total 82:08\"";
 
 /// No reply takes longer than this, so that the whole is over in ten seconds.
 const SLOWEST: Duration = Duration::from_millis(1300);
@@ -42,6 +44,8 @@ const SLOWEST: Duration = Duration::from_millis(1300);
 /// Runs the demo.
 pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     let view = View::new(args.view.json, parts);
+    view.say("The model's words are recorded. All else happens here and now: the files, the commands, the walls\n");
+    view.say("around them, the edits and the check.\n\n");
     let scratch = Scratch::make(parts)?;
     let kind = match args.sandbox {
         Some(kind) => kind,
@@ -50,8 +54,6 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
     let pace = if parts.person == Person::AtTerminal { Pace::AtMost(SLOWEST) } else { Pace::AtOnce };
     let recorded = model::recorded::parse(CONVERSATION).map_err(|error| Failure::Infrastructure(error.into()))?;
     let recorded = Arc::new(recorded.paced(pace));
-    view.say("This is a recorded conversation: the model's words were written down before. All else is real:\n");
-    view.say("the files, the commands, the walls around them, the edits and the check.\n\n");
     let harness = wiring::harness(None)?;
     let order = NewRun {
         task: TASK.to_owned(),
@@ -68,8 +70,26 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
         view: view.clone(),
     };
     let code = begin(order, home, parts)?;
-    view.say(&format!("\nThe workspace: {}\nThe record:    autosage show --last --events\n", scratch.0.join("hours").display()));
+    view.say(&farewell(&parts.name, &scratch.0.join("hours")));
     Ok(code)
+}
+
+/// What a person may want to do next, to be typed as it stands; `name` is what the program is called by.
+fn farewell(name: &str, workspace: &Path) -> String {
+    let workspace = workspace.display();
+    format!(
+        r#"
+Look at what is left:
+  cat {workspace}/report.sh
+  {name} show --last             the story again; what is behind it: --events, --cost
+  {name} show --last --verify    the proof that its record is whole
+
+With a model of your own, behind a key or on this machine:
+  export OPENAI_API_KEY=…
+  {name} run "make the tests pass" --model openai/gpt-5 --check "make test"
+  {name} run "make the tests pass" --model ollama/qwen3-coder
+"#
+    )
 }
 
 /// A temporary folder with the workspace in it. It stays, so that a person can look at what was done.
@@ -80,7 +100,9 @@ impl Scratch {
         let temporary = parts.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
         let folder = temporary.join(format!("autosage-demo-{}", parts.ids.run(parts.clock.now())));
         let written = || -> std::io::Result<PathBuf> {
-            std::fs::create_dir_all(folder.join("hours"))?;
+            let mut private = DirBuilder::new();
+            private.mode(0o700).create(&folder)?;
+            private.create(folder.join("hours"))?;
             for (name, text) in WORKSPACE {
                 std::fs::write(folder.join("hours").join(name), text)?;
             }
@@ -98,7 +120,7 @@ async fn best(scratch: &Path, home: &Home, parts: &Parts, view: &View) -> Result
     for kind in [Kind::Native, Kind::Reduced, Kind::Host] {
         match works(kind, scratch, home, parts).await {
             Ok(()) => return Ok(kind),
-            Err(error) => view.say(&format!("sandbox {kind} does not work here: {error}\n")),
+            Err(error) => view.say(&format!("sandbox {kind} does not work here: {error:#}\n")),
         }
         why = format!("not even the sandbox {kind} works here");
     }

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
-use super::story::clean;
+use super::prose::clean;
 use crate::Parts;
 use model::catalog;
 

@@ -4,11 +4,10 @@ mod args;
 mod build;
 mod config;
 mod demo;
-
 mod doctor;
 mod failure;
 mod home;
-
+mod prose;
 mod resume;
 mod run;
 mod runs;

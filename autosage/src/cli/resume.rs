@@ -78,7 +78,7 @@ pub fn send(args: &SendArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     let id = folder.file_name().unwrap_or_default().to_string_lossy();
     let told = match trace::owner(&folder).map_err(failed)? {
         Some(owner) => format!("left for {id}; process {} takes it in at its next step\n", owner.pid),
-        None => format!("left for {id}; nobody works on it now: autosage resume {id}\n"),
+        None => format!("left for {id}; nobody works on it now: {} resume {id}\n", parts.name),
     };
     print(&parts.err, &told);
     Ok(0)

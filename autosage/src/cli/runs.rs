@@ -4,7 +4,7 @@ use super::args::RunsArgs;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
-use super::story::{clean, counted, cut_to};
+use super::prose::{clean, counted, cut_to};
 use super::summary::Read;
 use super::view::look;
 use crate::Parts;

@@ -3,7 +3,6 @@
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
-use super::story::clean;
 use super::view::View;
 use super::wiring::{self, Thinker};
 use crate::{Parts, Person};
@@ -14,7 +13,6 @@ use std::fs;
 use std::io::BufRead;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -196,26 +194,21 @@ impl Session<'_> {
 
     /// What a person is told at the end of a turn: the answer, and how to go on where it ended early.
     fn tell(&self, run: &Run, outcome: &Outcome) {
-        if let (FollowUp::None, Some(answer)) = (self.follow_up, run.progress().answer())
+        if let (Person::Absent, Some(answer)) = (self.parts.person, run.progress().answer())
             && !self.view.is_lines()
         {
-            let answer = if self.parts.person == Person::AtTerminal {
-                answer.lines().map(clean).collect::<Vec<_>>().join("\n")
-            } else {
-                answer.to_owned()
-            };
             print(&self.parts.out, &format!("{}\n", answer.trim_end()));
         }
         let id = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let hint = match outcome {
             Outcome::Done => return,
-            Outcome::Budget { which, .. } => format!("autosage resume {id} {}", flag(*which)),
+            Outcome::Budget { which, .. } => format!("resume {id} {}", flag(*which)),
             Outcome::Failed { .. } | Outcome::Refused { .. } | Outcome::ContextFull { .. } => {
-                format!("autosage resume {id} -m TEXT")
+                format!("resume {id} -m TEXT")
             }
-            Outcome::Infrastructure { .. } | Outcome::Paused { .. } | Outcome::Interrupted => format!("autosage resume {id}"),
+            Outcome::Infrastructure { .. } | Outcome::Paused { .. } | Outcome::Interrupted => format!("resume {id}"),
         };
-        self.view.say(&format!("go on with: {hint}\n"));
+        self.view.say(&format!("go on with: {} {hint}\n", self.parts.name));
     }
 }
 

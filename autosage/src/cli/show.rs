@@ -4,7 +4,8 @@ use super::args::ShowArgs;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
-use super::story::{Story, grouped, length};
+use super::prose::{grouped, length};
+use super::story::Story;
 use super::summary::{Read, State};
 use super::view::look;
 use crate::Parts;
@@ -116,7 +117,7 @@ fn event_line(event: &Event) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    super::story::cut_to(&super::story::clean(&text.replace('\n', " ")), 120)
+    super::prose::cut_to(&super::prose::clean(&text.replace('\n', " ")), 120)
 }
 
 /// What each request used and cost.

@@ -1,15 +1,17 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
+use super::prose::{clean, columns, counted, cut_to, grouped, length, wrapped};
 use std::collections::BTreeMap;
 use trace::{
     Called, Delivery, Event, Finished, Observed, Replied, Said, Seq, Started, Status, Stop, Verdict, Verified, What, text_of,
 };
-use unicode_width::UnicodeWidthChar;
 
 /// Lines of an observation that are shown.
 const OUTPUT_LINES: usize = 6;
-/// Lines of a command that are shown.
+/// Lines of a command, of a task, or of each side of an edit that are shown.
 const COMMAND_LINES: usize = 8;
+/// The most columns of prose: longer lines are hard to read.
+const PROSE: usize = 100;
 
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +60,17 @@ impl Story {
             What::Replied(replied) => self.replied(replied),
             What::Called(called) => {
                 self.open.insert(event.seq, called.clone());
-                String::new()
+                self.claim(called)
             }
             What::Observed(observed) => {
                 let called = event.cause.and_then(|call| self.open.remove(&call));
                 called.map(|called| self.observed(&called, observed)).unwrap_or_default()
             }
-            What::Verified(verified) => self.verified(verified),
+            What::Verified(verified) => {
+                // What its call is told of the verdict would be the same once more.
+                event.cause.and_then(|claim| self.open.remove(&claim));
+                self.verified(verified)
+            }
             What::Granted(_) => self.paint(Look::Dim, "the limits were raised\n"),
             What::Recovered(recovered) => {
                 let text =
@@ -79,14 +85,16 @@ impl Story {
     fn started(&self, started: &Started) -> String {
         let head = format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend);
         let place = format!("{}\n", started.task.workspace.display());
-        let task = self.lines(&text_of(&started.task.parts), COMMAND_LINES, "");
-        format!("{}\n{}\n{task}\n", self.paint(Look::Bold, &head), self.paint(Look::Dim, &place))
+        let task = self.prose(&text_of(&started.task.parts), COMMAND_LINES, "");
+        let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
+        let checks = self.paint(Look::Dim, &checks.collect::<String>());
+        format!("{}\n{}\n{task}{checks}\n", self.paint(Look::Bold, &head), self.paint(Look::Dim, &place))
     }
 
     fn delivered(&self, what: &Delivery) -> String {
         match what {
             Delivery::Message { parts } => {
-                format!("{}\n", self.paint(Look::Bold, &self.lines(&text_of(parts), COMMAND_LINES, "› ")))
+                format!("{}\n", self.paint(Look::Bold, &self.prose(&text_of(parts), COMMAND_LINES, "› ")))
             }
             Delivery::Interrupt => self.paint(Look::Dim, "interrupted\n"),
             Delivery::Session { .. } => self.paint(Look::Dim, "a new session goes on\n"),
@@ -104,11 +112,11 @@ impl Story {
         for part in &replied.parts {
             match part {
                 Said::Text { text: words } if !words.trim().is_empty() => {
-                    text.push_str(&self.lines(words.trim(), usize::MAX, ""));
+                    text.push_str(&self.prose(words.trim(), usize::MAX, ""));
                     text.push('\n');
                 }
                 Said::Reasoning { text: words } if !words.trim().is_empty() => {
-                    text.push_str(&self.paint(Look::Dim, &self.lines(words.trim(), 3, "")));
+                    text.push_str(&self.paint(Look::Dim, &self.prose(words.trim(), 3, "")));
                 }
                 Said::Cut { name, .. } => {
                     text.push_str(
@@ -121,8 +129,25 @@ impl Story {
         text
     }
 
+    /// A claim is told when it is made: the checks speak next.
+    fn claim(&self, called: &Called) -> String {
+        match (called.tool.as_str(), argument(called, "answer")) {
+            ("submit", Some(answer)) => {
+                format!("{}{}\n", self.paint(Look::Command, "submit\n"), self.prose(answer.trim(), usize::MAX, ""))
+            }
+            _ => String::new(),
+        }
+    }
+
     fn observed(&self, called: &Called, observed: &Observed) -> String {
-        let mut text = self.paint(Look::Command, &self.lines(&headline(called), COMMAND_LINES, ""));
+        match (called.tool.as_str(), observed.status) {
+            ("submit", Status::Ok) => return String::new(),
+            ("edit", Status::Ok) => return self.edited(called, &text_of(&observed.content)),
+            _ => {}
+        }
+        // As a shell shows it.
+        let headline = headline(called).replace('\n', "\n> ");
+        let mut text = self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, ""));
         let words = text_of(&observed.content);
         let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
         // The agent is told the exit code in its own line; a person is told once, in red.
@@ -130,9 +155,7 @@ impl Story {
             Some(exit) => words.trim_end().strip_suffix(&format!("[{exit}]")).unwrap_or(&words).trim_end(),
             None => words.trim_end(),
         };
-        if called.tool != "submit" || observed.status != Status::Ok {
-            text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
-        }
+        text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
         if observed.status != Status::Ok {
             let how = exit.unwrap_or_else(|| observed.status.word().replace('_', " "));
             text.push_str(&self.paint(Look::Bad, &format!("  {how} · {}\n", length(observed.took_ms))));
@@ -141,23 +164,43 @@ impl Story {
         text
     }
 
+    /// An edit as what went and what came.
+    fn edited(&self, called: &Called, words: &str) -> String {
+        let (old, new) = (argument(called, "old").unwrap_or_default(), argument(called, "new").unwrap_or_default());
+        let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let same = |(a, b): &(&&str, &&str)| a == b;
+        let before = old.iter().zip(&new).take_while(same).count();
+        (old, new) = (old.split_off(before), new.split_off(before));
+        let behind = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+        old.truncate(old.len() - behind);
+        new.truncate(new.len() - behind);
+        let went = self.paint(Look::Bad, &self.lines(&old.join("\n"), COMMAND_LINES, "  - "));
+        let came = self.paint(Look::Good, &self.lines(&new.join("\n"), COMMAND_LINES, "  + "));
+        format!("{}{went}{came}\n", self.paint(Look::Command, &self.lines(words, 1, "")))
+    }
+
     fn verified(&self, verified: &Verified) -> String {
         let mut text = String::new();
         for check in &verified.checks {
-            if check.passed {
-                text.push_str(&self.paint(Look::Good, &self.lines(&format!("✓ {}", check.command), 1, "")));
-            } else {
-                let ending = if check.timed_out {
-                    "timed out".to_owned()
-                } else {
-                    check.exit_code.map_or("killed".to_owned(), |code| format!("exit code {code}"))
-                };
-                text.push_str(&self.paint(Look::Bad, &self.lines(&format!("✗ {} · {ending}", check.command), 1, "")));
+            let (look, mark, ending) = match (check.passed, check.timed_out, check.exit_code) {
+                (true, ..) => (Look::Good, '✓', String::new()),
+                (false, true, _) => (Look::Bad, '✗', " · timed out".to_owned()),
+                (false, false, Some(code)) => (Look::Bad, '✗', format!(" · exit code {code}")),
+                (false, false, None) => (Look::Bad, '✗', " · killed".to_owned()),
+            };
+            let command = clean(check.command.lines().next().unwrap_or_default());
+            let command = cut_to(&command, self.width.saturating_sub(2 + columns(&ending)));
+            text.push_str(&self.paint(look, &format!("{mark} {command}{ending}\n")));
+            if !check.passed {
                 text.push_str(&self.paint(Look::Dim, &self.lines(check.output.trim_end(), OUTPUT_LINES, "  ")));
             }
         }
-        if let Verdict::Unjudged { reason } = &verified.verdict {
-            text.push_str(&self.paint(Look::Bad, &self.lines(&format!("not judged: {reason}"), 3, "")));
+        match &verified.verdict {
+            Verdict::Pass => {}
+            Verdict::Fail => text.push_str(&self.paint(Look::Bad, "not accepted\n")),
+            Verdict::Unjudged { reason } => {
+                text.push_str(&self.paint(Look::Bad, &self.prose(&format!("not judged: {reason}"), 3, "")));
+            }
         }
         text.push('\n');
         text
@@ -169,26 +212,20 @@ impl Story {
         let tokens = grouped(finished.usage.total());
         let turns = counted(finished.turns, "turn");
         let head = format!("{} · {turns} · {tokens} tokens · {money} · {}", finished.outcome.word(), length(finished.active_ms));
-        let reason = finished.outcome.reason().map(|reason| self.lines(reason, usize::MAX, "")).unwrap_or_default();
+        let reason = finished.outcome.reason().map(|reason| self.prose(reason, usize::MAX, "")).unwrap_or_default();
         format!("{}\n{reason}", self.paint(look, &head))
     }
 
     /// The first `most` lines of `text`, made harmless, cut to the width, each behind `margin`.
     fn lines(&self, text: &str, most: usize, margin: &str) -> String {
-        let cut = most < usize::MAX;
-        let total = text.lines().count();
-        // One line more costs no more than the word that it was left out.
-        let most = if total == most.saturating_add(1) { total } else { most };
-        let mut shown = String::new();
-        for line in text.lines().take(most) {
-            let line = clean(line);
-            let line = if cut { cut_to(&line, self.width.saturating_sub(margin.len())) } else { line };
-            shown.push_str(&format!("{margin}{line}\n"));
-        }
-        if total > most {
-            shown.push_str(&format!("{margin}… {}\n", counted((total - most) as u64, "more line")));
-        }
-        shown
+        let width = self.width.saturating_sub(columns(margin));
+        capped(text.lines().map(|line| cut_to(&clean(line), width)), most, margin)
+    }
+
+    /// The same, but a long line is wrapped.
+    fn prose(&self, text: &str, most: usize, margin: &str) -> String {
+        let width = self.width.min(PROSE).saturating_sub(columns(margin));
+        capped(text.lines().flat_map(|line| wrapped(&clean(line), width)), most, margin)
     }
 
     fn paint(&self, look: Look, text: &str) -> String {
@@ -210,10 +247,26 @@ impl Story {
     }
 }
 
+/// The first `most` lines, each behind `margin`, and how many more there are.
+fn capped(lines: impl Iterator<Item = String>, most: usize, margin: &str) -> String {
+    let mut lines: Vec<String> = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end())).collect();
+    let more = lines.len().saturating_sub(most);
+    // One line more costs no more than the word that it was left out.
+    if more > 1 {
+        lines.truncate(most);
+        lines.push(format!("{margin}… {}\n", counted(more as u64, "more line")));
+    }
+    lines.concat()
+}
+
+/// An argument of a call, where it is text.
+fn argument<'a>(called: &'a Called, name: &str) -> Option<&'a str> {
+    called.arguments.as_ref()?.get(name)?.as_str()
+}
+
 /// A call in a few words.
 pub fn headline(called: &Called) -> String {
-    let argument =
-        |name: &str| called.arguments.as_ref().and_then(|arguments| arguments.get(name)).and_then(serde_json::Value::as_str);
+    let argument = |name| argument(called, name);
     match (called.tool.as_str(), argument("command"), argument("path"), argument("pattern"), argument("answer")) {
         ("bash", Some(command), ..) => format!("$ {command}"),
         ("submit", .., Some(answer)) => format!("submit\n{answer}"),
@@ -222,84 +275,5 @@ pub fn headline(called: &Called) -> String {
         }
         (tool, _, Some(path), ..) => format!("{tool} {path}"),
         (tool, ..) => format!("{tool} {}", called.raw),
-    }
-}
-
-/// `text` without what a terminal would obey: control characters become visible stand-ins, tabs become spaces.
-pub fn clean(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\t' => cleaned.push_str("    "),
-            // Characters that reorder or hide text are as dangerous to a reader as control characters.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => cleaned.push('\u{fffd}'),
-            control if control.is_control() => cleaned.push('\u{fffd}'),
-            other => cleaned.push(other),
-        }
-    }
-    cleaned
-}
-
-/// `line` in at most `width` columns, with an ellipsis where it was longer.
-pub fn cut_to(line: &str, width: usize) -> String {
-    let columns = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
-    if columns(line) <= width {
-        return line.to_owned();
-    }
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used < width
-    };
-    line.chars().take_while(fits).chain(['…']).collect()
-}
-
-/// `1 turn`, `2 turns`.
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// `12,345`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `12 ms`, `1.2 s`, `3 min 20 s`.
-pub fn length(millis: u64) -> String {
-    match millis {
-        0..1_000 => format!("{millis} ms"),
-        1_000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
-        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1000),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_a_terminal_obeys_is_passed_on() {
-        assert_eq!(clean("a\x1b[2Jb\tc\u{202e}d\r"), "a\u{fffd}[2Jb    c\u{fffd}d\u{fffd}");
-    }
-
-    #[test]
-    fn lines_are_cut_by_columns() {
-        assert_eq!(cut_to("abcdef", 6), "abcdef");
-        assert_eq!(cut_to("abcdefg", 6), "abcde…");
-        assert_eq!(cut_to("日本語です", 6), "日本…");
-    }
-
-    #[test]
-    fn numbers_are_readable() {
-        assert_eq!([grouped(7), grouped(1234), grouped(1_234_567)], ["7", "1,234", "1,234,567"]);
-        assert_eq!([length(999), length(1234), length(200_000)], ["999 ms", "1.2 s", "3 min 20 s"]);
     }
 }

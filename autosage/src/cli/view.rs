@@ -1,7 +1,8 @@
 //! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
 
 use super::print;
-use super::story::{Colour, Story, clean, counted, cut_to, grouped, length};
+use super::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
+use super::story::{Colour, Story};
 use crate::{Parts, Person, Printer};
 use engine::Ledger;
 use model::Heard;
@@ -25,6 +26,8 @@ struct Live {
     ledger: Ledger,
     /// The last words that were heard of the reply that is coming.
     words: String,
+    /// What those words are.
+    voice: Option<Voice>,
     /// Until when the model's server lets us wait.
     waiting: Option<Timestamp>,
     since: Millis,
@@ -35,6 +38,18 @@ struct Live {
     /// Whether the next event is what a person has just typed, which stands on the screen already.
     typed: bool,
 }
+
+/// Which words of a model are heard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// What the model says.
+    Text,
+    /// What it thinks.
+    Reasoning,
+}
+
+/// Columns below which words tell nothing.
+const SOME_WORDS: usize = 16;
 
 const FRAMES: [char; 4] = ['·', '•', '●', '•'];
 
@@ -50,6 +65,7 @@ impl View {
                     clock: parts.clock.clone(),
                     ledger: Ledger::default(),
                     words: String::new(),
+                    voice: None,
                     waiting: None,
                     since: parts.clock.elapsed(),
                     frame: 0,
@@ -97,14 +113,22 @@ impl View {
             Shown::Story { status: Some(live), .. } => match heard {
                 Heard::Text(words) | Heard::Reasoning(words) => {
                     live.waiting = None;
+                    let voice = if matches!(heard, Heard::Text(_)) { Voice::Text } else { Voice::Reasoning };
+                    if live.voice.replace(voice) != Some(voice) {
+                        live.words.clear();
+                    }
                     live.words.push_str(words);
                     let start = live.words.len().saturating_sub(400);
                     let start = (start..live.words.len()).find(|at| live.words.is_char_boundary(*at)).unwrap_or(0);
                     live.words.drain(..start);
                 }
-                Heard::Call { name } => live.words = format!("calls {name}"),
+                Heard::Call { name } => {
+                    live.voice = None;
+                    live.words = format!("calls {name}");
+                }
                 Heard::Waiting { until, reason } => {
                     live.waiting = Some(until);
+                    live.voice = None;
                     live.words = reason.to_owned();
                 }
             },
@@ -208,9 +232,14 @@ impl Live {
         };
         let turns = counted(self.ledger.turns, "turn");
         let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
-        let for_ = length(self.clock.elapsed().saturating_sub(self.since) / 1000 * 1000);
+        let seconds = self.clock.elapsed().saturating_sub(self.since) / 1000;
+        let lasted = if seconds > 0 { format!(" · {}", length(seconds * 1000)) } else { String::new() };
+        let head =
+            format!("{} {}{lasted} · {spent}  ", FRAMES[self.frame % FRAMES.len()], cut_to(&clean(&doing), self.width / 2));
         let words = clean(self.words.lines().last().unwrap_or_default());
-        let line = format!("{} {} · {for_} · {spent} {words}", FRAMES[self.frame % FRAMES.len()], clean(&doing));
+        // The end of what was heard stays in sight, so that it is seen to grow.
+        let room = self.width.saturating_sub(1 + columns(&head));
+        let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
         format!("\x1b[2m{}\x1b[0m", cut_to(&line, self.width.saturating_sub(1)))
     }
 }

@@ -4,6 +4,7 @@
 
 mod commands;
 mod contract;
+mod demo;
 mod examples;
 mod scenarios;
 mod support;

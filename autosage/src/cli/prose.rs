@@ -1,0 +1,158 @@
+//! Text in columns: made harmless, wrapped between words, cut to a width; numbers and lengths of time that read well.
+
+use unicode_width::UnicodeWidthChar;
+
+/// `text` without what a terminal would obey: control characters become visible stand-ins, tabs become spaces.
+pub fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' => cleaned.push_str("    "),
+            // Characters that reorder or hide text are as dangerous to a reader as control characters.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => cleaned.push('\u{fffd}'),
+            control if control.is_control() => cleaned.push('\u{fffd}'),
+            other => cleaned.push(other),
+        }
+    }
+    cleaned
+}
+
+/// The columns that `text` takes.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// `line` in at most `width` columns, with an ellipsis where it was longer.
+pub fn cut_to(line: &str, width: usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let start = &line[..fitting(line, width.saturating_sub(1))];
+    format!("{start}…")
+}
+
+/// The end of `line` in at most `width` columns, behind an ellipsis where there was more.
+pub fn end_of(line: &str, width: usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let mut used = 0;
+    let mut kept: Vec<char> = Vec::new();
+    for c in line.chars().rev() {
+        used += c.width().unwrap_or(0);
+        if used >= width {
+            break;
+        }
+        kept.push(c);
+    }
+    std::iter::once('…').chain(kept.into_iter().rev()).collect()
+}
+
+/// `line` as lines of at most `width` columns, broken between words, and inside a word only where it is longer than a line.
+/// The lines after the first are indented like it.
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let words = line.trim();
+    let indent = " ".repeat((line.len() - line.trim_start().len()).min(width / 2));
+    let mut lines = Vec::new();
+    let mut rest = format!("{indent}{words}");
+    loop {
+        // Each line takes at least one character of the words, however narrow it is, so that this ends.
+        let least = rest.trim_start().chars().next().map_or(0, char::len_utf8) + indent.len();
+        let fits = fitting(&rest, width).max(least);
+        if fits >= rest.len() {
+            lines.push(rest);
+            return lines;
+        }
+        let space = if rest[fits..].starts_with(' ') { Some(fits) } else { rest[..fits].rfind(' ') };
+        let end = space.filter(|at| *at > indent.len()).unwrap_or(fits);
+        let next = format!("{indent}{}", rest[end..].trim_start());
+        rest.truncate(end);
+        lines.push(std::mem::replace(&mut rest, next).trim_end().to_owned());
+    }
+}
+
+/// How many bytes of `line` fit into `width` columns.
+fn fitting(line: &str, width: usize) -> usize {
+    let mut used = 0;
+    let past = line.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > width
+    });
+    past.map_or(line.len(), |(at, _)| at)
+}
+
+/// `1 turn`, `2 turns`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `12 ms`, `1.2 s`, `3 min 20 s`.
+pub fn length(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_passed_on() {
+        assert_eq!(clean("a\x1b[2Jb\tc\u{202e}d\r"), "a\u{fffd}[2Jb    c\u{fffd}d\u{fffd}");
+    }
+
+    #[test]
+    fn lines_are_cut_by_columns() {
+        assert_eq!(cut_to("abcdef", 6), "abcdef");
+        assert_eq!(cut_to("abcdefg", 6), "abcde…");
+        assert_eq!(cut_to("日本語です", 6), "日本…");
+        assert_eq!(end_of("abcdef", 6), "abcdef");
+        assert_eq!(end_of("abcdefg", 6), "…cdefg");
+        assert_eq!(end_of("日本語です", 6), "…です");
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        let wrap = |line, width| wrapped(line, width).join("|");
+        assert_eq!(wrap("", 8), "");
+        assert_eq!(wrap("one two three", 8), "one two|three");
+        assert_eq!(wrap("one  two", 8), "one  two");
+        assert_eq!(wrap("  - one two", 8), "  - one|  two");
+        assert_eq!(wrap("a longerthanthat b", 8), "a|longerth|anthat b");
+        assert_eq!(wrap("        x", 8), "    x");
+        assert_eq!(wrap(" 日日", 1), "日|日");
+    }
+
+    proptest! {
+        #[test]
+        fn wrapping_ends_and_loses_no_word(line in "[ a-z日]{0,60}", width in 1..30_usize) {
+            let lines = wrapped(&line, width);
+            let letters = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+            prop_assert_eq!(letters(&lines.concat()), letters(&line));
+            prop_assert!(lines.iter().all(|line| columns(line) <= width.max(3)), "{:?}", lines);
+        }
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([grouped(7), grouped(1234), grouped(1_234_567)], ["7", "1,234", "1,234,567"]);
+        assert_eq!([length(999), length(1234), length(200_000)], ["999 ms", "1.2 s", "3 min 20 s"]);
+    }
+}
