@@ -3,12 +3,13 @@
 use super::args::DemoArgs;
 use super::failure::Failure;
 use super::home::Home;
+use super::prose::wrapped;
 use super::run::{NewRun, begin};
 use super::session::{FollowUp, runtime};
 use super::view::View;
 use super::wiring::{self, Thinker};
 use crate::{Parts, Person};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use model::recorded::Pace;
 use sandbox::{Kind, Sandbox};
 use std::fs::DirBuilder;
@@ -40,6 +41,9 @@ const CHECK: &str = "t=$(sh report.sh hours.csv | tail -n 1); echo \"$t; payroll
 
 /// No reply takes longer than this, so that the whole is over in ten seconds.
 const SLOWEST: Duration = Duration::from_millis(1300);
+
+/// The columns of what is told beside the story.
+const TOLD: usize = 100;
 
 /// Runs the demo.
 pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -116,15 +120,17 @@ impl Scratch {
 
 /// The strongest walls that this machine allows, tried and not guessed.
 async fn best(scratch: &Path, home: &Home, parts: &Parts, view: &View) -> Result<Kind, Failure> {
-    let mut why = String::new();
-    for kind in [Kind::Native, Kind::Reduced, Kind::Host] {
+    for kind in [Kind::Native, Kind::Reduced] {
         match works(kind, scratch, home, parts).await {
             Ok(()) => return Ok(kind),
-            Err(error) => view.say(&format!("sandbox {kind} does not work here: {error:#}\n")),
+            Err(error) => {
+                let told = format!("The sandbox `{kind}` does not work here, so a weaker one is tried: {error:#}");
+                view.say(&format!("{}\n\n", wrapped(&told, TOLD).join("\n")));
+            }
         }
-        why = format!("not even the sandbox {kind} works here");
     }
-    Err(Failure::Infrastructure(anyhow!("{why}; `autosage doctor` says more")))
+    // What stands in its way, if anything does, is told by the run itself.
+    Ok(Kind::Host)
 }
 
 async fn works(kind: Kind, scratch: &Path, home: &Home, parts: &Parts) -> anyhow::Result<()> {

@@ -79,6 +79,45 @@ fn in_reduced_walls_it_works_and_says_that_they_are() {
 }
 
 #[test]
+fn where_namespaces_are_refused_it_says_so_and_goes_on_in_reduced_walls() {
+    // In a namespace of its own a user may set how many there can be in it: none.
+    const REFUSED: &str = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" demo";
+    if !namespaces() {
+        return;
+    }
+    let place = Place::new("demo-refused");
+    let mut command = place.command(&[]);
+    let variables: Vec<_> = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+    command = unshare(&["sh", "-c", REFUSED, crate::support::PROGRAM]);
+    let output = command.env_clear().envs(variables).env("TMPDIR", place.work()).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("The sandbox `native` does not work here"), "{told}");
+    let Some(What::Started(started)) = place.events().into_iter().next().map(|event| event.what) else { panic!("no start") };
+    assert_eq!(started.facts.backend, "reduced");
+}
+
+/// `command` as the root of a new user namespace.
+#[allow(clippy::disallowed_methods, reason = "a test takes something away from the program that it starts")]
+fn unshare(command: &[&str]) -> std::process::Command {
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--user", "--map-root-user"]).args(command);
+    unshare
+}
+
+/// Whether a test can make namespaces. Where it cannot, the test says so and ends, unless `AUTOSAGE_REQUIRE` names them.
+#[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "what was not tested has to be seen")]
+fn namespaces() -> bool {
+    let made = unshare(&["true"]).status().is_ok_and(|status| status.success());
+    if !made {
+        let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();
+        assert!(!required.split([',', ' ']).any(|name| name == "namespaces" || name == "all"), "namespaces are required");
+        println!("skipped: no namespaces");
+    }
+    made
+}
+
+#[test]
 fn without_walls_it_works_and_says_so_loudly() {
     let (_, called) = holds_in("host");
     assert!(called.err.contains("NO WALLS"), "{}", called.err);
