@@ -82,6 +82,11 @@ impl Story {
         }
     }
 
+    /// `text` as what stands beside the story.
+    pub fn quiet(&self, text: &str) -> String {
+        self.paint(Look::Dim, text)
+    }
+
     fn started(&self, started: &Started) -> String {
         let head = format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend);
         let place = format!("{}\n", started.task.workspace.display());

@@ -240,7 +240,7 @@ impl Live {
         // The end of what was heard stays in sight, so that it is seen to grow.
         let room = self.width.saturating_sub(1 + columns(&head));
         let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
-        format!("\x1b[2m{}\x1b[0m", cut_to(&line, self.width.saturating_sub(1)))
+        story.quiet(&cut_to(&line, self.width.saturating_sub(1)))
     }
 }
 
