@@ -38,7 +38,6 @@ pub enum HarnessError {
         /// Which file.
         path: String,
         /// What the system said.
-        #[source]
         error: std::io::Error,
     },
     /// A file is missing, or does not say what it must.

@@ -154,7 +154,10 @@ impl Progress {
             }
             Delivery::Interrupt => self.interrupted = true,
             Delivery::Session { text, model } => {
-                self.reopen();
+                // A run that is done has nothing to go on with until a message comes.
+                if self.outcome != Some(Outcome::Done) {
+                    self.reopen();
+                }
                 self.tell(Message::User(vec![Part::text(text)]));
                 if let Some(model) = model {
                     self.model = Some((**model).clone());

@@ -25,7 +25,6 @@ pub enum RecordError {
         /// On which file.
         path: PathBuf,
         /// What the system said.
-        #[source]
         error: io::Error,
     },
     /// Another process owns the run.

@@ -179,7 +179,7 @@ pub struct ResumeArgs {
 #[derive(Debug, Args)]
 pub struct Which {
     /// The run; the start of its name is enough where it is unique.
-    #[arg(value_name = "RUN", required_unless_present = "last", conflicts_with = "last")]
+    #[arg(value_name = "RUN|--last", required_unless_present = "last", conflicts_with = "last")]
     pub run: Option<String>,
     /// The newest run.
     #[arg(long)]
@@ -251,7 +251,7 @@ pub enum HarnessCommand {
 /// `autosage demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// The walls; default: the best that this machine allows.
+    /// The walls: native, reduced or host [default: the best that this machine allows].
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<sandbox::Kind>,
     #[command(flatten)]

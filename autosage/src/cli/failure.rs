@@ -51,7 +51,12 @@ impl From<engine::EngineError> for Failure {
 
 impl From<trace::RecordError> for Failure {
     fn from(error: trace::RecordError) -> Failure {
-        Failure::Infrastructure(error.into())
+        match error {
+            trace::RecordError::Disk { .. } => {
+                Failure::Infrastructure(anyhow::anyhow!("{error}; runs are kept under AUTOSAGE_HOME"))
+            }
+            error => Failure::Infrastructure(error.into()),
+        }
     }
 }
 

@@ -206,6 +206,8 @@ impl Session<'_> {
             Outcome::Failed { .. } | Outcome::Refused { .. } | Outcome::ContextFull { .. } => {
                 format!("resume {id} -m TEXT")
             }
+            // A recording has nothing beyond its end.
+            Outcome::Infrastructure { .. } if self.thinker.recorded.is_some() => format!("resume {id} --model PROVIDER/NAME"),
             Outcome::Infrastructure { .. } | Outcome::Paused { .. } | Outcome::Interrupted => format!("resume {id}"),
         };
         self.view.say(&format!("go on with: {} {hint}\n", self.parts.name));

@@ -44,7 +44,14 @@ enum Look {
 impl Story {
     /// A story for lines of `width` columns.
     pub fn new(colour: Colour, width: usize) -> Story {
-        Story { colour, width: width.max(20), open: BTreeMap::new() }
+        let mut story = Story { colour, width, open: BTreeMap::new() };
+        story.fit(width);
+        story
+    }
+
+    /// From here on lines have `width` columns.
+    pub fn fit(&mut self, width: usize) {
+        self.width = width.max(20);
     }
 
     /// What the call that goes on at the moment is, in one line.
@@ -101,7 +108,8 @@ impl Story {
             Delivery::Message { parts } => {
                 format!("{}\n", self.paint(Look::Bold, &self.prose(&text_of(parts), COMMAND_LINES, "› ")))
             }
-            Delivery::Interrupt => self.paint(Look::Dim, "interrupted\n"),
+            // The outcome says so.
+            Delivery::Interrupt => String::new(),
             Delivery::Session { .. } => self.paint(Look::Dim, "a new session goes on\n"),
         }
     }

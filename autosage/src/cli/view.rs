@@ -74,7 +74,8 @@ impl View {
                     drawn: false,
                     typed: false,
                 };
-                let status = (parts.person == Person::AtTerminal).then(|| Box::new(live()));
+                let status =
+                    (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| Box::new(live()));
                 Shown::Story { story, printer: parts.err.clone(), status }
             }
         };
@@ -141,6 +142,8 @@ impl View {
             && live.running
         {
             live.frame += 1;
+            live.width = columns_of_terminal();
+            story.fit(live.width);
             let text = format!("{}{}", live.clear(), live.draw(story));
             print(printer, &text);
         }
@@ -251,8 +254,14 @@ pub fn look(parts: &Parts) -> (Colour, usize) {
         (Person::AtTerminal, None, _) => Colour::On,
     };
     let width = match parts.person {
-        Person::AtTerminal => rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col)),
+        Person::AtTerminal => columns_of_terminal(),
         Person::Absent => 120,
     };
-    (colour, if width == 0 { 80 } else { width })
+    (colour, width)
+}
+
+/// How wide the terminal is now; it may be resized at any time.
+fn columns_of_terminal() -> usize {
+    let width = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if width == 0 { 80 } else { width }
 }

@@ -109,7 +109,10 @@ fn no_model() -> Failure {
     let keys: Vec<String> = catalog::providers()
         .iter()
         .filter(|provider| provider.base_url.is_some())
-        .map(|provider| format!("  --model {}/NAME with {}", provider.name, provider.key_var))
+        .map(|provider| match provider.key {
+            model::KeyUse::Required => format!("  --model {}/NAME with {} set", provider.name, provider.key_var),
+            model::KeyUse::Optional => format!("  --model {}/NAME for a server on this machine", provider.name),
+        })
         .collect();
     Failure::usage(format!(
         "no model is configured. Name one with --model, or as `model = \"provider/name\"` in the configuration:\n{}\n  \
