@@ -1,6 +1,6 @@
 //! Verify: a claim goes to the checks, which see the workspace and not the conversation.
 
-use crate::act::{Arguments, called, read_arguments};
+use crate::act::{Arguments, called, read_arguments, time_is_over};
 use crate::decide::Claiming;
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::{Notes, fill};
@@ -37,14 +37,17 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
     let caps = run.progress().harness().settings().caps;
     let caps = sandbox::capture::Caps { head: caps.head_bytes, tail: caps.tail_bytes };
     run.sync()?;
+    let left = run.progress().ledger().left().time_ms;
+    let unjudged = |reason: &str| (Verdict::Unjudged { reason: reason.to_owned() }, Vec::new());
     let began = engine.clock.elapsed();
     let environment = engine.environments.fresh().await;
     let (verdict, results) = match environment {
         Ok(ref environment) => tokio::select! {
             verdict = verify::verify(&checks, environment, caps) => verdict,
-            () = engine.interrupt.raised() => (Verdict::Unjudged { reason: "interrupted".to_owned() }, Vec::new()),
+            () = engine.interrupt.raised() => unjudged("interrupted"),
+            () = time_is_over(engine, left) => unjudged("the run's time was over"),
         },
-        Err(ref error) => (Verdict::Unjudged { reason: error.to_string() }, Vec::new()),
+        Err(ref error) => unjudged(&error.to_string()),
     };
     if let Ok(environment) = environment {
         environment.close().await;

@@ -95,8 +95,10 @@ fn open_calls(progress: &Progress) -> Option<Next> {
 
 /// What a claim leads to: the checks, the end, or (after a failure) nothing, so that the agent goes on.
 fn judge(claim: &Claim, progress: &Progress) -> Option<Next> {
+    let time_is_over = progress.ledger().exhausted() == Some(Exhausted::Time);
     match &claim.verdict {
         None if claim.by.is_none() && progress.checks().is_empty() => Some(Next::Finish(Outcome::Done)),
+        None | Some(Verdict::Unjudged { .. }) if time_is_over => Some(Next::Finish(budget(Exhausted::Time, progress))),
         None => Some(Next::Verify(Claiming::Reply(claim.clone()))),
         Some(Verdict::Pass) => Some(Next::Finish(Outcome::Done)),
         Some(Verdict::Fail) if progress.claims_left() > 0 => None,

@@ -114,6 +114,8 @@ fn budgets_end_a_run_with_exit_code_3() {
     let hang = r#"[{"calls": [{"name": "bash", "arguments": {"command": "sleep 300"}}]}]"#;
     let (last, code) = finished("time", hang, &["--max-time", "1500ms"]);
     assert_eq!((code, &last["outcome"], &last["which"]), (3, &"budget".into(), &"time".into()), "{last}");
+    let (last, code) = finished("time-of-a-check", "[]", &["--max-time", "1500ms", "--check", "sleep 300"]);
+    assert_eq!((code, &last["outcome"], &last["which"]), (3, &"budget".into(), &"time".into()), "{last}");
 }
 
 #[test]
