@@ -4,12 +4,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
+#[path = "it/support/processes.rs"]
+mod processes;
 
-use sandbox::Kind;
+use processes::{LONG, is_running, mark, until};
+use sandbox::{Command, Environment, Kind, Limits, Plan, Program, Sandbox};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use support::{Folders, is_running, mark, script, until};
+use trace::Grant;
 
 #[allow(clippy::print_stdout, reason = "a test without harness says itself what it did")]
 fn main() {
@@ -28,13 +30,23 @@ fn main() {
 
 /// Leaves a child, and runs a command with children in sessions of their own, until it is killed.
 async fn engine(kind: Kind, mark: &str) {
-    let folders = Folders::new();
-    let environment = folders.environment(kind).await.unwrap();
-    environment.run(&script(&format!("nohup sleep {mark} &")), &mut |_| {}).await.unwrap();
+    let top = tempfile::tempdir().unwrap();
+    let folder = |name: &str| std::fs::create_dir(top.path().join(name)).map(|()| top.path().join(name)).unwrap();
+    let (workspace, home, tmp) = (folder("workspace"), folder("home"), folder("tmp"));
+    let plan =
+        Plan { workspace, grant: Grant::default(), home, tmp, hidden: Vec::new(), user_home: None, limits: Limits::default() };
+    let sandbox = Sandbox::start(kind, Program::Path(env!("CARGO_BIN_EXE_walls").into())).unwrap();
+    let environment = sandbox.environment(&plan).await.unwrap();
+    run(&environment, &format!("nohup sleep {mark} &")).await;
     let text = format!("setsid bash -c \"trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}\" & echo ready; sleep {mark}");
+    run(&environment, &text).await;
+}
+
+async fn run(environment: &Environment, text: &str) {
+    let command = Command { script: text.to_owned(), cwd: None, shell: None, timeout: LONG, env: Vec::new() };
     #[allow(clippy::print_stdout, reason = "this is how the test learns that it runs")]
     let sink = &mut |bytes: &[u8]| print!("{}", String::from_utf8_lossy(bytes));
-    environment.run(&script(&text), sink).await.unwrap();
+    environment.run(&command, sink).await.unwrap();
 }
 
 async fn killed(kind: Kind) {

@@ -1,12 +1,8 @@
 //! What a shell carries on to the next: directory, exported variables, functions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Folders, Ran, run, run_command, script};
 use expect_test::{Expect, expect};
 use sandbox::{Command, Environment, Kind};
-use support::{Folders, Ran, run, run_command, script};
 
 /// Runs `first`, and then `second` with what it left.
 async fn carried(environment: &Environment, first: &str, second: &str) -> (Ran, Ran) {

@@ -1,15 +1,13 @@
 //! A temporary workspace with an environment over it, for the integration tests.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+mod processes;
+
+pub use processes::{LONG, is_running, mark, until};
 
 use sandbox::{Command, Environment, Exit, Kind, Limits, Plan, Program, Sandbox, SandboxError};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tempfile::TempDir;
 use trace::Grant;
-
-/// Longer than anything here takes on a loaded machine; a test that meets it fails.
-pub const LONG: Duration = Duration::from_secs(60);
 
 /// The program that these tests start as the sandbox.
 pub fn program() -> Program {
@@ -101,33 +99,6 @@ pub async fn run_command(environment: &Environment, command: &Command) -> Ran {
 
 pub async fn run(environment: &Environment, text: &str) -> Ran {
     run_command(environment, &script(text)).await
-}
-
-/// Whether a process with this command line exists anywhere on the machine.
-pub fn is_running(marker: &str) -> bool {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.map(|entry| entry.path().join("cmdline")).any(|path| cmdline(&path).is_some_and(|line| line.contains(marker)))
-}
-
-fn cmdline(path: &Path) -> Option<String> {
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).replace('\0', " "))
-}
-
-/// A number of seconds for `sleep` that no other test uses, so that its process can be found by it.
-pub fn mark() -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("70{:03}.{}", NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
-}
-
-/// Waits until something holds; fails if it does not within [`LONG`].
-pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    let waited = tokio::time::timeout(LONG, async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    });
-    waited.await.expect("it came to hold in time");
 }
 
 /// Whether a program is installed. Where it is not, the test says so and ends, unless `AUTOSAGE_REQUIRE` names it.

@@ -1,14 +1,10 @@
 //! What `doctor` is told about this machine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use sandbox::{Program, Sandbox, SandboxError};
 
 #[test]
 fn every_step_is_tried_and_a_failure_comes_with_a_way_out() {
-    let probes = sandbox::probe_with(support::program());
+    let probes = sandbox::probe_with(crate::support::program());
     let names: Vec<&str> = probes.iter().map(|probe| probe.name.as_str()).collect();
     assert_eq!(names, ["bash", "namespaces", "Landlock", "seccomp", "seccomp notification", "control groups"]);
     for probe in probes {

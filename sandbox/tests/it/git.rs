@@ -1,11 +1,7 @@
 //! The walls inside repositories: commits work; what git would run or believe outside cannot be written.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Folders, present, run};
 use sandbox::{Environment, Kind};
-use support::{Folders, present, run};
 
 const IDENTITY: &str = "export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e";
 
@@ -169,7 +165,7 @@ async fn commits_carry_the_persons_name_and_nothing_else_of_their_configuration(
     prepare(&folders, "git init -q; touch f; git add f").await;
     let mut plan = folders.plan(trace::Grant::default());
     plan.user_home = Some(folders.path("person"));
-    let environment = sandbox::Sandbox::start(Kind::Native, support::program()).unwrap().environment(&plan).await.unwrap();
+    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
     let ran = run(&environment, "git commit -qm one && git log --format='%an <%ae>' && git config --get credential.helper").await;
     assert_eq!(ran.told(), "A B <a@b.c>\nexit 1\n");
 }

@@ -1,13 +1,9 @@
 //! Commands: how they end, what they print, what they cannot wait for, and that nothing of them is left.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Folders, LONG, is_running, mark, run, run_command, script, until};
 use expect_test::expect;
 use sandbox::{Command, Kind, SandboxError, Stopped};
 use std::time::Duration;
-use support::{Folders, LONG, is_running, mark, run, run_command, script, until};
 
 const KINDS: [Kind; 3] = [Kind::Native, Kind::Reduced, Kind::Host];
 
@@ -233,12 +229,12 @@ async fn processes_and_files_are_limited() {
     let folders = Folders::new();
     let mut plan = folders.plan(trace::Grant::default());
     (plan.limits.processes, plan.limits.file_bytes) = (40, 1000);
-    let environment = sandbox::Sandbox::start(Kind::Native, support::program()).unwrap().environment(&plan).await.unwrap();
+    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
     assert!(!run(&environment, "head -c 2000 /dev/zero >file").await.succeeded());
     assert_eq!(std::fs::metadata(folders.path("workspace/file")).unwrap().len(), 1000);
 
     let fork = "while (defined(my $p = fork)) { unless ($p) { sleep 1000; exit } } print qq($!\\n)";
-    if !support::present("perl") {
+    if !crate::support::present("perl") {
         return;
     }
     assert_eq!(run(&environment, &format!("perl -e '{fork}'")).await.told(), "Resource temporarily unavailable\nexit 0\n");

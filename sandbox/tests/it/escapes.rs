@@ -1,16 +1,12 @@
 //! Ways out. Each is first shown to work without walls, against the same stand-in, and then to fail behind them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Folders, LONG, mark, present, run, until};
 use sandbox::file::{self, Expected, Read, Write};
 use sandbox::{Environment, Kind};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use support::{Folders, LONG, mark, present, run, until};
 use trace::Grant;
 
 const WALLED: [Kind; 2] = [Kind::Native, Kind::Reduced];
@@ -173,7 +169,7 @@ async fn toolchains_of_the_person_are_read_only_and_secrets_unseen() {
     let mut plan = folders.plan(Grant::default());
     plan.user_home = Some(folders.path("person"));
     for kind in [Kind::Host, Kind::Native, Kind::Reduced] {
-        let environment = sandbox::Sandbox::start(kind, support::program()).unwrap().environment(&plan).await.unwrap();
+        let environment = sandbox::Sandbox::start(kind, crate::support::program()).unwrap().environment(&plan).await.unwrap();
         let person = folders.path("person");
         let ran = run(&environment, &format!("greet && cat {}/.cargo/registry/index", person.display())).await;
         assert_eq!(ran.told(), "hello\ncached\nexit 0\n", "{kind}");
@@ -322,7 +318,7 @@ async fn what_a_run_leaves_at_home_does_not_lead_the_next_environment_astray() {
     plan.user_home = Some(folders.path("person"));
     symlink(&outside, folders.path("run/home/.cargo")).unwrap();
     folders.write("run/home/go", "a file");
-    let next = sandbox::Sandbox::start(Kind::Native, support::program()).unwrap().environment(&plan).await.unwrap();
+    let next = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
     let ran = run(&next, "cd && echo .cargo/* && echo go/*").await;
     assert_eq!(ran.told(), ".cargo/bin\ngo/bin\nexit 0\n");
     assert_eq!(entries(&outside), Vec::<PathBuf>::new());

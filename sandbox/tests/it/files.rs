@@ -1,14 +1,10 @@
 //! File operations: contained by the walls, whole or not at all, honest about what is there.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Folders, LONG};
 use expect_test::expect;
 use sandbox::file::{self, Content, Expected, List, Read, Refusal, Write, Written};
 use sandbox::{CallError, Environment, Kind};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use support::{Folders, LONG};
 use trace::Digest;
 
 const KINDS: [Kind; 3] = [Kind::Native, Kind::Reduced, Kind::Host];

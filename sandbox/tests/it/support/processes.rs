@@ -1,0 +1,34 @@
+//! Processes as the whole machine sees them: marked, looked for, waited for.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer than anything here takes on a loaded machine; a test that meets it fails.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Whether a process with this command line exists anywhere on the machine.
+pub fn is_running(marker: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.map(|entry| entry.path().join("cmdline")).any(|path| cmdline(&path).is_some_and(|line| line.contains(marker)))
+}
+
+fn cmdline(path: &Path) -> Option<String> {
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).replace('\0', " "))
+}
+
+/// A number of seconds for `sleep` that no other test uses, so that its process can be found by it.
+pub fn mark() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("70{:03}.{}", NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
+}
+
+/// Waits until something holds; fails if it does not within [`LONG`].
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(LONG, async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    waited.await.expect("it came to hold in time");
+}
