@@ -7,6 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What an inbox file holds.
 #[derive(Serialize, Deserialize)]
@@ -16,32 +17,26 @@ struct Letter {
     what: Delivery,
 }
 
-/// Leaves `what` for the owner of the run in the folder `run`, under a name that sorts by `stamp` (such as the time) and
-/// differs from every name there. Returns the name.
+/// Leaves `what` for the owner of the run in the folder `run`, under a name that sorts by `stamp` (such as the time), then
+/// by the order of this process's letters, and is never given again. Returns the name.
 ///
 /// # Errors
 /// Where the disk refuses; nothing half written is ever seen.
 pub fn leave(run: &Path, stamp: &str, what: &Delivery) -> io::Result<String> {
+    /// Letters that this process has left: those of one stamp are delivered in this order.
+    static LEFT: AtomicU32 = AtomicU32::new(0);
     let folder = run.join("inbox");
     let letter = serde_json::to_vec(&LetterOut { v: crate::VERSION, what })?;
-    for attempt in 0u32.. {
-        let name = format!("{stamp}-{}-{attempt}", std::process::id());
-        let draft = folder.join(format!(".{name}"));
-        let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            opened => opened?,
-        };
-        file.write_all(&letter)?;
-        file.sync_data()?;
-        // A hard link, unlike a rename, refuses a name that is taken.
-        let linked = fs::hard_link(&draft, folder.join(&name));
-        fs::remove_file(&draft)?;
-        match linked {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            linked => return linked.map(|()| name),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    // The name must differ also from those that were delivered and removed: a delivered name is never delivered again.
+    let name = format!("{stamp}-{:06}-{:08x}", LEFT.fetch_add(1, Ordering::Relaxed), getrandom::u32()?);
+    let draft = folder.join(format!(".{name}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(&letter)?;
+    file.sync_data()?;
+    // A hard link, unlike a rename, refuses a name that is taken.
+    let linked = fs::hard_link(&draft, folder.join(&name));
+    fs::remove_file(&draft)?;
+    linked.map(|()| name)
 }
 
 #[derive(Serialize)]
@@ -51,7 +46,7 @@ struct LetterOut<'a> {
     what: &'a Delivery,
 }
 
-/// One file of the inbox.
+/// The files of the inbox.
 #[derive(Debug)]
 pub struct Letters {
     /// What can be delivered, in order of name.
