@@ -34,6 +34,8 @@ pub enum Damage {
     },
     /// It was written by a later version.
     Version(u32),
+    /// Its seal fits, so it is what was written, but it says something that this version does not know.
+    Foreign(String),
 }
 
 impl fmt::Display for Damage {
@@ -44,8 +46,18 @@ impl fmt::Display for Damage {
             Damage::Seal => f.write_str("the line's seal does not fit its bytes and the line before"),
             Damage::Order { found, expected } => write!(f, "the line is event {found}, expected was event {expected}"),
             Damage::Version(v) => write!(f, "the line has version {v}, this program reads versions up to {VERSION}"),
+            Damage::Foreign(why) => write!(f, "the line is sound, but of a later version than this program: {why}"),
         }
     }
+}
+
+/// The version of a line, whatever else is in it; `None` where it is no line of a record.
+pub(crate) fn version(line: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        v: u32,
+    }
+    serde_json::from_slice(line).ok().map(|Versioned { v }| v)
 }
 
 /// Where a chain of lines stands: what the next line must be.
@@ -99,7 +111,10 @@ impl Chain {
     /// Reads `line` (without its line end) as the next one and moves on.
     pub fn read(&mut self, line: &[u8]) -> Result<Event, Damage> {
         let text = std::str::from_utf8(line).map_err(|error| Damage::Unreadable(error.to_string()))?;
-        let envelope: EnvelopeIn = serde_json::from_str(text).map_err(|error| Damage::Unreadable(error.to_string()))?;
+        let envelope: EnvelopeIn = serde_json::from_str(text).map_err(|error| match version(line) {
+            Some(v) if v > VERSION => Damage::Version(v),
+            _ => Damage::Unreadable(error.to_string()),
+        })?;
         if envelope.v > VERSION {
             return Err(Damage::Version(envelope.v));
         }
@@ -108,10 +123,10 @@ impl Chain {
         }
         // The seal is the last field, so all that it covers stands before a tail of fixed length.
         let body = line.len().checked_sub(SEAL_BYTES).map(|end| &line[..end]).ok_or(Damage::Seal)?;
-        if self.seal(body) != envelope.sum || !text[body.len()..].starts_with(SUM_FIELD) {
+        if self.seal(body) != envelope.sum || !line[body.len()..].starts_with(SUM_FIELD.as_bytes()) {
             return Err(Damage::Seal);
         }
-        let what = What::from_json(&envelope.kind, text).map_err(|error| Damage::Unreadable(error.to_string()))?;
+        let what = What::from_json(&envelope.kind, text).map_err(|error| Damage::Foreign(error.to_string()))?;
         *self = Chain { next: envelope.seq.next(), sum: Some(envelope.sum) };
         Ok(Event { seq: envelope.seq, at: envelope.at, ms: envelope.ms, agent: envelope.agent, cause: envelope.cause, what })
     }

@@ -14,14 +14,15 @@ pub(crate) const TRACE: &str = "trace.jsonl";
 pub enum Condition {
     /// Every line is whole and chained.
     Intact,
-    /// The end is damaged and nothing good follows: the owner's next session puts the bytes aside and goes on.
+    /// The end is damaged and no event follows: the owner's next session puts the bytes aside and goes on.
     Torn {
         /// How many bytes are bad.
         bytes: u64,
         /// What is wrong with them.
         damage: Damage,
     },
-    /// A line is damaged and events follow it: the run can be read up to there, and not be continued.
+    /// A line is damaged and events follow it, or it is of a later version: the run can be read up to there, and not be
+    /// continued.
     Damaged {
         /// The number of the line, counted from 1.
         line: u64,
@@ -101,8 +102,8 @@ impl Reading {
     /// Whether the bad line at the start of `rest` is the end of the record or has events behind it.
     fn judge(&self, rest: &[u8], damage: Damage) -> Condition {
         let behind = rest.split(|byte| *byte == b'\n').skip(1);
-        let event_follows = behind.into_iter().any(|line| serde_json::from_slice::<crate::event::EnvelopeIn>(line).is_ok());
-        match event_follows || matches!(damage, Damage::Version(_)) {
+        let event_follows = behind.into_iter().any(|line| crate::line::version(line).is_some());
+        match event_follows || matches!(damage, Damage::Version(_) | Damage::Foreign(_)) {
             true => Condition::Damaged { line: self.chain.next.0 + 1, damage },
             false => Condition::Torn { bytes: rest.len() as u64, damage },
         }
