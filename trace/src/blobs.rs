@@ -26,14 +26,10 @@ impl Blobs {
     /// Where the disk does not take them; nothing half written keeps the name.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest::of(bytes);
-        let path = self.path(&digest);
-        if !path.exists() {
-            let mut file = self.draft()?;
-            let draft = file.1;
-            file.0.write_all(bytes)?;
-            fs::rename(&draft, &path)?;
-            self.unsynced.borrow_mut().push(path);
-        }
+        // Also where a file of that name is there: a session that died may not have synced it, so what it holds is not sure.
+        let (mut file, draft) = self.draft()?;
+        file.write_all(bytes)?;
+        self.adopt(&draft, digest)?;
         Ok(digest)
     }
 
