@@ -31,6 +31,6 @@ pub use ids::{AgentPath, CallId, Digest, RunId, Seq};
 pub use line::{Damage, VERSION};
 pub use outcome::{Exhausted, Finished, Outcome, Unavailable};
 pub use read::{Condition, Reading};
-pub use record::{Observer, Owner, Record, RecordError, blobs, owner, sweep_drafts};
+pub use record::{Observer, Owner, Record, RecordError, blobs, owner};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
 pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec};

@@ -4,6 +4,8 @@ use crate::blobs::Blobs;
 use crate::line::Chain;
 use crate::read::TRACE;
 use crate::{AgentPath, Clock, Condition, Damage, Digest, Event, Millis, Reading, Recovered, Seq, What};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -116,6 +118,7 @@ impl Record {
         let disk = |attempt, error| RecordError::Disk { attempt, path: path.clone(), error };
         let trace = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| disk("opening", error))?;
         let lock = own(run, clock.as_ref())?;
+        sweep_drafts(run).map_err(|error| RecordError::Disk { attempt: "tidying", path: run.join("blobs"), error })?;
         let (mut events, reading) = Reading::all(run).map_err(|error| disk("reading", error))?;
         for event in &events {
             if let What::Unknown { kind, ignorable: false } = &event.what {
@@ -184,7 +187,7 @@ impl Record {
 
     /// Active milliseconds of the run until now.
     pub fn active_ms(&self) -> Millis {
-        self.before + self.clock.elapsed().saturating_sub(self.began)
+        self.before.saturating_add(self.clock.elapsed().saturating_sub(self.began))
     }
 
     /// The run's large contents.
@@ -213,11 +216,20 @@ fn own(run: &Path, clock: &dyn Clock) -> Result<File, RecordError> {
     let disk = |attempt, error| RecordError::Disk { attempt, path: path.clone(), error };
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let mut lock = open.map_err(|error| disk("opening", error))?;
-    if let Err(error) = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        return Err(match error {
-            rustix::io::Errno::WOULDBLOCK => RecordError::Owned { run: run.to_owned(), owner: read_owner(&mut lock) },
-            error => disk("locking", error.into()),
-        });
+    loop {
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(disk("locking", error.into())),
+        }
+        // Whoever only looks for the owner holds the lock too, shared and for a moment.
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(RecordError::Owned { run: run.to_owned(), owner: read_owner(&mut lock) });
+            }
+            Err(error) => return Err(disk("locking", error.into())),
+        }
     }
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let owner = Owner { pid: std::process::id(), host, since: clock.now().to_string() };
@@ -236,9 +248,9 @@ pub fn owner(run: &Path) -> io::Result<Option<Owner>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockShared) {
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(None),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Some(read_owner(&mut lock))),
+        Err(Errno::WOULDBLOCK) => Ok(Some(read_owner(&mut lock))),
         Err(error) => Err(error.into()),
     }
 }
@@ -259,10 +271,7 @@ pub fn blobs(run: &Path) -> Blobs {
 }
 
 /// Removes what a process that died left half written.
-///
-/// # Errors
-/// Where the folder cannot be read.
-pub fn sweep_drafts(run: &Path) -> io::Result<()> {
+fn sweep_drafts(run: &Path) -> io::Result<()> {
     for entry in fs::read_dir(run.join("blobs"))? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(b".draft-") {

@@ -168,3 +168,79 @@ proptest! {
         prop_assert!(events.iter().enumerate().all(|(at, event)| event.seq.0 == at as u64));
     }
 }
+
+#[test]
+fn a_letter_is_delivered_though_one_before_it_at_the_same_moment_was_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let _record = create(&run);
+    let first = inbox::leave(&run, "a", &message("one")).unwrap();
+    let delivered = BTreeSet::from([first]);
+    inbox::waiting(&run, &delivered).unwrap();
+    let second = inbox::leave(&run, "a", &message("two")).unwrap();
+    assert_eq!(inbox::waiting(&run, &delivered).unwrap().fresh, [(second, message("two"))]);
+}
+
+#[test]
+fn letters_of_one_moment_keep_their_order() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let _record = create(&run);
+    let left: Vec<String> = (0..12).map(|number| inbox::leave(&run, "a", &message(&number.to_string())).unwrap()).collect();
+    let fresh = inbox::waiting(&run, &BTreeSet::new()).unwrap().fresh;
+    assert_eq!(fresh.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), left);
+}
+
+#[test]
+fn whoever_looks_for_the_owner_keeps_nobody_from_becoming_it() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    drop(create(&run));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    trace::owner(&run).unwrap();
+                }
+            });
+        }
+        let refused = (0..500).find_map(|_| open(&run).err());
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(refused.is_none(), "{refused:?}");
+    });
+}
+
+#[test]
+fn what_a_later_version_wrote_is_not_taken_for_a_torn_end() {
+    let home = tempfile::tempdir().unwrap();
+    let seal = |body: &str| format!("{body},\"sum\":\"{}\"}}\n", trace::Digest::of(body.as_bytes()));
+    let known = r#"{"v":1,"seq":0,"at":"2026-11-29T17:40:07.123Z","ms":5,"agent":"0","kind":"Delivered","delivery":"dream""#;
+    for (name, text) in [("envelope", "{\"v\":2,\"event\":{}}\n".to_owned()), ("payload", seal(known))] {
+        let run = home.path().join(name);
+        drop(create(&run));
+        fs::write(run.join("trace.jsonl"), &text).unwrap();
+        assert!(matches!(open(&run), Err(RecordError::Damaged { line: 1, .. })), "{name}");
+        assert_eq!(fs::read_to_string(run.join("trace.jsonl")).unwrap(), text, "nothing was written");
+    }
+}
+
+#[test]
+fn a_damaged_content_is_mended_when_it_is_kept_again() {
+    let home = tempfile::tempdir().unwrap();
+    let record = create(&home.path().join("run"));
+    let digest = record.blobs().put(b"content").unwrap();
+    fs::write(record.blobs().path(&digest), b"").unwrap();
+    record.blobs().put(b"content").unwrap();
+    assert_eq!(record.blobs().get(&digest).unwrap(), b"content");
+}
+
+#[test]
+fn what_a_dead_session_left_half_written_goes_when_the_run_is_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let (_, draft) = create(&run).blobs().draft().unwrap();
+    assert!(draft.exists());
+    open(&run).unwrap();
+    assert!(!draft.exists());
+}
