@@ -74,7 +74,9 @@ fn open_calls(progress: &Progress) -> Option<Next> {
     let time_is_over = progress.ledger().exhausted() == Some(Exhausted::Time);
     // A call that was begun and has no observation belongs to a session that died: it is not begun a second time.
     let died = open.iter().any(|call| call.called.is_some());
-    if died || progress.is_interrupted() || time_is_over || progress.lost().is_some() {
+    // Nor are calls served that stand in a reply which the provider declined: then there is a fault beside them.
+    let ends = progress.is_interrupted() || time_is_over || progress.lost().is_some() || progress.fault().is_some();
+    if died || ends {
         return Some(Next::Act(Act::Settle(open.into_iter().cloned().collect())));
     }
     let is_read_only =
@@ -84,7 +86,10 @@ fn open_calls(progress: &Progress) -> Option<Next> {
     let submit = |call: &&OpenCall| call.tool == "submit" && call.same_as.as_ref().is_none_or(waits);
     let served: Vec<&OpenCall> = open.iter().copied().filter(|call| !submit(call)).collect();
     let Some(head) = served.first() else {
-        return Some(Next::Verify(Claiming::Submit(first.clone())));
+        return Some(match progress.is_judged() {
+            true => Next::Act(Act::Settle(open.into_iter().cloned().collect())),
+            false => Next::Verify(Claiming::Submit(first.clone())),
+        });
     };
     let batch = match is_read_only(head) {
         true => served.iter().take_while(|call| is_read_only(call)).map(|call| (*call).clone()).collect(),

@@ -3,7 +3,7 @@
 use crate::story::{Story, check};
 use engine::{Act, Claiming, Next, decide};
 use expect_test::{Expect, expect};
-use trace::{Delivery, Exhausted, FaultClass, Finished, Limits, Outcome, Status, Timestamp, Verdict, What};
+use trace::{Delivery, Exhausted, FaultClass, Finished, Limits, Outcome, Said, Status, Stop, Timestamp, Verdict, What};
 
 fn begin() -> Story {
     Story::begin(Limits::default(), Vec::new())
@@ -118,6 +118,36 @@ fn a_submit_that_is_accepted_ends_the_run_and_one_that_is_not_goes_on() {
     let failed = checked().called(&["submit {}"]).began(0).verified(Verdict::Fail).observed(0, Status::Failed);
     after(&failed, expect!["think, 1000 tokens at most"]);
     after(&submitted().began(0).observed(0, Status::Interrupted), expect!["think, 1000 tokens at most"]);
+}
+
+#[test]
+fn a_claim_that_was_judged_for_good_ends_the_run_whatever_follows_in_its_reply() {
+    let twice = || checked().called(&["submit {\"answer\":\"a\"}", "submit {\"answer\":\"b\"}"]);
+    let judged = |story: Story, verdict: Verdict, status| story.began(0).verified(verdict).observed(0, status);
+    let passed = judged(twice(), Verdict::Pass, Status::Ok);
+    after(&passed, expect!["settle c1_1"]);
+    after(&passed.began(1).observed(1, Status::Interrupted), expect!["finish done"]);
+    after(&judged(twice(), Verdict::Fail, Status::Failed), expect!["verify c1_1"]);
+    // The same words again are not judged again, and take back nothing.
+    let repeated = || checked().said("done").verified(Verdict::Fail).called(&["submit {}", "submit {}"]);
+    let failed = judged(repeated(), Verdict::Fail, Status::Failed).began(1).observed(1, Status::Failed);
+    after(&failed, expect!["finish failed: the checks still fail after the last claim"]);
+    let unjudged = judged(repeated(), Verdict::Unjudged { reason: "no walls".into() }, Status::Failed);
+    after(&unjudged.began(1).observed(1, Status::Failed), expect!["finish infrastructure: no walls"]);
+}
+
+#[test]
+fn calls_of_a_reply_that_the_provider_declined_are_not_served() {
+    let call = Said::Call { id: String::new(), name: "bash".into(), arguments: "{}".into() };
+    let story = begin().replied(vec![call], Stop::Refused);
+    after(&story, expect!["settle c1_0"]);
+    after(&story.began(0).observed(0, Status::Interrupted), expect!["finish refused: the provider declines this content"]);
+}
+
+#[test]
+fn a_request_that_we_stopped_takes_nothing_from_a_recording() {
+    assert_eq!(begin().said("a").fault(FaultClass::Interrupted).progress.replies(), 1);
+    assert_eq!(begin().said("a").fault(FaultClass::Unavailable).progress.replies(), 2);
 }
 
 #[test]

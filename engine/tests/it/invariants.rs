@@ -39,13 +39,15 @@ struct World {
     choices: Choices,
     /// How many requests were sent.
     sent: u64,
+    /// How many claims the checks judged in this turn of the user.
+    judged: u32,
 }
 
 impl World {
     fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
-        World { story: Story::begin(limits, checks), last_body: None, choices, sent: 0 }
+        World { story: Story::begin(limits, checks), last_body: None, choices, sent: 0, judged: 0 }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -54,11 +56,13 @@ impl World {
 
     /// The process dies, and a later session goes on.
     fn die(&mut self) {
+        self.judged = 0;
         let text = "new session".to_owned();
         self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model: None } }));
     }
 
     fn message(&mut self) {
+        self.judged = 0;
         let what = Delivery::Message { parts: vec![Part::text("and now?")] };
         self.note(None, What::Delivered(Delivered { name: String::new(), what }));
     }
@@ -90,6 +94,7 @@ impl World {
                 (Vec::new(), Stop::Error(Fault { class, status: None, request_id: None, message: "trouble".into() }))
             }
             1 => (self.parts(), Stop::Length),
+            2 => (self.parts(), Stop::Refused),
             _ => (self.parts(), Stop::End),
         };
         let output = self.choices.below(256) as u64 * max_output / 255;
@@ -137,6 +142,7 @@ impl World {
                 }
             }
             Next::Act(Act::Serve(calls)) => {
+                prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");
                 let dies = if self.choices.below(6) == 1 { self.choices.below(2 * calls.len()) } else { usize::MAX };
                 let mut begun = Vec::new();
                 for (index, call) in calls.iter().enumerate() {
@@ -200,6 +206,7 @@ impl World {
             let check =
                 CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: String::new() };
             let verdict = if passed { Verdict::Pass } else { Verdict::Fail };
+            self.judged += 1;
             self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
         }
         if let Some(call) = call {
@@ -278,6 +285,7 @@ proptest! {
         let mut steps = 0;
         while world.step()? {
             steps += 1;
+            prop_assert!(world.judged <= 2, "more claims are judged than are allowed");
             prop_assert!(steps < 5_000, "the run does not end");
         }
         world.judge_record()?;

@@ -111,6 +111,12 @@ impl Story {
         self
     }
 
+    /// The model answered so.
+    pub fn replied(mut self, parts: Vec<Said>, stop: Stop) -> Story {
+        self.reply(parts, stop);
+        self
+    }
+
     fn reply(&mut self, parts: Vec<Said>, stop: Stop) {
         let usage = Usage { input: 100, output: 10, ..Usage::default() };
         self.note(None, What::Replied(replied(parts, stop, usage)));
