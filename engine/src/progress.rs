@@ -191,7 +191,7 @@ impl Progress {
 
     fn reply(&mut self, seq: Seq, replied: &Replied) {
         self.asked = None;
-        self.replies += 1;
+        self.replies += u64::from(!was_broken_off(&replied.stop));
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
                 self.fault = Some(fault.clone());
@@ -243,7 +243,10 @@ impl Progress {
         {
             calls[index].arguments = "{}".to_owned();
         }
-        if let (Some(arguments), "submit") = (&called.arguments, called.tool.as_str()) {
+        // What follows a claim that was judged for good, in the same reply, is only closed.
+        if !self.is_judged()
+            && let (Some(arguments), "submit") = (&called.arguments, called.tool.as_str())
+        {
             let answer = arguments.get("answer").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
             self.answer = Some(answer.clone());
             self.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None });
@@ -362,6 +365,15 @@ impl Progress {
         self.claim.as_ref()
     }
 
+    /// Whether the claim that stands was judged for good: the turn ends with it.
+    pub fn is_judged(&self) -> bool {
+        match self.claim.as_ref().and_then(|claim| claim.verdict.as_ref()) {
+            Some(Verdict::Pass | Verdict::Unjudged { .. }) => true,
+            Some(Verdict::Fail) => self.claims_left() == 0,
+            None => false,
+        }
+    }
+
     /// How many more claims the checks judge.
     pub fn claims_left(&self) -> u32 {
         self.started.as_ref().map_or(0, |started| started.max_claims).saturating_sub(self.claims)
@@ -422,7 +434,7 @@ impl Progress {
         self.outputs.get(&call).copied()
     }
 
-    /// How many answers came, usable or not: the position of a recorded conversation.
+    /// How many answers came, usable or not, but for those that we broke off: the position of a recorded conversation.
     pub fn replies(&self) -> u64 {
         self.replies
     }
@@ -436,6 +448,11 @@ impl Progress {
     pub fn asked(&self) -> Option<Seq> {
         self.asked
     }
+}
+
+/// Whether we stopped the request ourselves.
+fn was_broken_off(stop: &Stop) -> bool {
+    matches!(stop, Stop::Error(Fault { class: FaultClass::Interrupted, .. }))
 }
 
 /// The whole calls among `parts`, under our own ids.

@@ -159,10 +159,8 @@ impl Recorded {
 
     /// The next reply, or how the run has left the recording.
     fn next(&self, body: &str) -> Result<&Replied, String> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let position = place.next;
-        place.next += 1;
-        place.seen = Some(0);
         if let Some(left) = &place.left {
             return Err(left.clone());
         }
@@ -197,6 +195,10 @@ impl Recorded {
             }
             (ask.heard)(*beat);
         }
+        // Only now: a reply that is broken off has not been said, and comes again.
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.next += 1;
+        place.seen = Some(0);
         replied
     }
 }

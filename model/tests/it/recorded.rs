@@ -40,6 +40,24 @@ fn recording() -> (tempfile::TempDir, std::path::PathBuf, Vec<Replied>) {
     (folder, path, replies)
 }
 
+/// A clock on which no wait ends.
+struct Halted;
+
+impl trace::Clock for Halted {
+    fn now(&self) -> trace::Timestamp {
+        trace::Timestamp::from_unix_millis(0)
+    }
+    fn elapsed(&self) -> trace::Millis {
+        0
+    }
+    fn pause(&self, _: Duration) -> trace::Pause {
+        Box::pin(std::future::pending())
+    }
+    fn limit(&self, _: Duration) -> trace::Pause {
+        Box::pin(std::future::pending())
+    }
+}
+
 fn fault(replied: &Replied) -> &str {
     match &replied.stop {
         Stop::Error(fault) if fault.class == FaultClass::Rejected => &fault.message,
@@ -135,6 +153,16 @@ fn it_may_be_played_at_the_pace_of_the_model() {
     assert_eq!(play(recorded::parse(&text).unwrap()), (vec![], words.clone()));
     let paced = recorded::parse(&text).unwrap().paced(Pace::AtMost(Duration::from_millis(600)));
     assert_eq!(play(paced), (vec![Duration::from_millis(200); 3], words));
+}
+
+#[test]
+fn a_reply_that_was_broken_off_is_said_again() {
+    let (_folder, path, replies) = recording();
+    let text = std::fs::read_to_string(path).unwrap().replace("\"total_ms\":0", "\"total_ms\":9000");
+    let recorded = recorded::parse(&text).unwrap().paced(Pace::AtMost(Duration::from_millis(600)));
+    let asked = Ask { body: BODY, purse: Purse::default(), heard: &|_| (), clock: &Halted };
+    assert!(futures_util::FutureExt::now_or_never(recorded.ask(asked)).is_none(), "it was to be broken off");
+    assert_eq!(ask(&recorded).parts, replies[0].parts);
 }
 
 #[test]
