@@ -165,7 +165,7 @@ async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> O
 pub(crate) async fn time_is_over(engine: &Engine<'_>, left: Option<Millis>) {
     match left {
         // Heard a little late rather than early, so that the clock has reached the limit when it is judged.
-        Some(millis) => engine.clock.limit(Duration::from_millis(millis + 2)).await,
+        Some(millis) => engine.clock.limit(Duration::from_millis(millis.saturating_add(2))).await,
         None => std::future::pending().await,
     }
 }

@@ -65,7 +65,7 @@ impl Request {
             upto: Seq(progress.next_seq().0.saturating_sub(1)),
             epoch: 0,
             rules: RULES,
-            reserved_tokens: input + output,
+            reserved_tokens: input.saturating_add(output),
             reserved_nano_usd: most(output),
         };
         Ok(Request { body, asked })
