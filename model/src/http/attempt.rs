@@ -15,7 +15,7 @@ use trace::{Clock, Millis, Usage};
 
 /// How long the head of an answer may take.
 const FIRST_BYTE: Duration = Duration::from_secs(10 * 60);
-/// How long the next piece of a stream may take.
+/// How long the next piece of a stream may take, and of an error.
 const NEXT_PIECE: Duration = Duration::from_secs(2 * 60);
 /// How long the usage may take after the model has stopped.
 const USAGE: Duration = Duration::from_secs(10);
@@ -138,18 +138,29 @@ async fn read(
     patience: &Patience<'_>,
     heard: &(dyn Fn(Heard<'_>) + Sync),
 ) -> Result<(), Trouble> {
-    loop {
-        let (limit, late) = match reading.phase() {
-            Phase::Open => (NEXT_PIECE, "the stream stood still for 2 minutes"),
-            Phase::Stopped => (USAGE, "the usage did not come"),
-            Phase::Done => (END, "the body did not end"),
-        };
-        match patience.within(limit, response.chunk(), late).await? {
-            Ok(Some(bytes)) => reading.push(&bytes, heard),
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(Trouble::new(Kind::Passing, format!("the stream broke: {}", cause(&error)))),
+    let broke = |error: reqwest::Error| Trouble::new(Kind::Passing, format!("the stream broke: {}", cause(&error)));
+    while reading.phase() == Phase::Open {
+        match patience.within(NEXT_PIECE, response.chunk(), "the stream stood still for 2 minutes").await?.map_err(broke)? {
+            Some(bytes) => reading.push(&bytes, heard),
+            None => return Ok(()),
         }
     }
+    // From here on the time is for all that comes: a server may go on for ever saying that it is alive.
+    let usage = async {
+        while reading.phase() == Phase::Stopped {
+            match response.chunk().await.map_err(broke)? {
+                Some(bytes) => reading.push(&bytes, heard),
+                None => break,
+            }
+        }
+        Ok(())
+    };
+    patience.within(USAGE, usage, "the usage did not come").await??;
+    let end = async {
+        while response.chunk().await.map_err(broke)?.is_some() {}
+        Ok(())
+    };
+    patience.within(END, end, "the body did not end").await?
 }
 
 /// What an answer with another status than 200 means.

@@ -10,6 +10,10 @@ use trace::{Said, Stop, Usage};
 
 /// The most bytes that a whole reply may have.
 const MOST: usize = 64 << 20;
+/// The same of a streamed one, in which every token stands in some 300 bytes.
+const MOST_STREAMED: usize = 128 << 20;
+/// The most calls that a reply may make.
+const MOST_CALLS: usize = 1000;
 
 /// A usable reply.
 #[derive(Debug, PartialEq)]
@@ -34,6 +38,8 @@ pub(crate) enum Phase {
 /// Reads one body: a stream of events, or one JSON object from servers that do not stream.
 pub(crate) struct Reading {
     form: Form,
+    /// Bytes that came.
+    length: usize,
     draft: Draft,
 }
 
@@ -48,7 +54,7 @@ enum Form {
 
 impl Reading {
     pub(crate) fn new() -> Reading {
-        Reading { form: Form::Unknown, draft: Draft::default() }
+        Reading { form: Form::Unknown, length: 0, draft: Draft::default() }
     }
 
     /// Takes the next bytes; `heard` is told of the words in them.
@@ -62,11 +68,11 @@ impl Reading {
                 Some(_) => Form::Events(Events::default()),
             };
         }
+        self.length = self.length.saturating_add(bytes.len());
         match &mut self.form {
             Form::Unknown | Form::Page => {}
-            Form::Whole(body) if body.len() + bytes.len() > MOST => {
-                self.draft.fail(Kind::Rejected, "the reply is longer than 64 MiB")
-            }
+            Form::Whole(_) if self.length > MOST => self.draft.fail(Kind::Rejected, "the reply is longer than 64 MiB"),
+            Form::Events(_) if self.length > MOST_STREAMED => self.draft.fail(Kind::Rejected, "the reply is longer than 128 MiB"),
             Form::Whole(body) => body.extend_from_slice(bytes),
             Form::Events(events) => {
                 let draft = &mut self.draft;
@@ -195,6 +201,9 @@ impl Draft {
         for piece in said["tool_calls"].as_array().into_iter().flatten() {
             self.bytes += piece["function"]["arguments"].as_str().map_or(0, str::len);
             if let Added::New(place) = self.calls.add(piece) {
+                if place >= MOST_CALLS {
+                    return self.fail(Kind::Rejected, "the reply makes more than 1,000 calls");
+                }
                 self.pieces.push(Piece::Call(place));
                 heard(Heard::Call { name: &self.calls.get(place).name });
             }
@@ -312,5 +321,5 @@ fn usage(fields: &Value) -> Option<Usage> {
     let cached = count(&of_input["cached_tokens"]).or_else(|| count(&fields["prompt_cache_hit_tokens"])).unwrap_or(0);
     let cache_write = count(&of_input["cache_write_tokens"]).unwrap_or(0);
     let reasoning = count(&fields["completion_tokens_details"]["reasoning_tokens"]).unwrap_or(0);
-    (input + output > 0).then_some(Usage { input, cached, cache_write, output, reasoning })
+    (input.saturating_add(output) > 0).then_some(Usage { input, cached, cache_write, output, reasoning })
 }

@@ -180,3 +180,35 @@ proptest! {
         refusal(400, None, &body);
     }
 }
+
+fn events(chunks: impl Iterator<Item = String>) -> (Result<Answer, Trouble>, Option<Usage>) {
+    let pieces: Vec<String> = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let (outcome, usage, _) = read(pieces.iter().map(String::as_bytes));
+    (outcome, usage)
+}
+
+#[test]
+fn a_reply_without_end_is_given_up() {
+    let listen = |_: Heard<'_>| ();
+    let mut reading = Reading::new();
+    reading.push(b": alive\n", &listen);
+    assert_eq!(reading.phase(), Phase::Open);
+    reading.push(&vec![b':'; 128 << 20], &listen);
+    assert_eq!(reading.phase(), Phase::Done);
+    assert!(reading.finish(&listen).0.unwrap_err().message.contains("longer than 128 MiB"));
+}
+
+#[test]
+fn a_reply_of_a_thousand_calls_is_enough() {
+    let call = |index: usize| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"a"}}]}}}}]}}"#);
+    let (outcome, _) = events((0..=1000).map(call));
+    assert!(outcome.unwrap_err().message.contains("more than 1,000 calls"));
+    let (outcome, _) = events((0..1000).map(call).chain(["[DONE]".to_owned()]));
+    assert_eq!(calls(&outcome).len(), 1000);
+}
+
+#[test]
+fn a_usage_beyond_all_numbers_is_held_at_the_largest() {
+    let usage = format!(r#"{{"usage":{{"prompt_tokens":{0},"completion_tokens":{0}}}}}"#, u64::MAX);
+    assert_eq!(events([usage].into_iter()).1.map(|usage| usage.total()), Some(u64::MAX));
+}

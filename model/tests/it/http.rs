@@ -313,6 +313,17 @@ fn a_reply_that_has_its_end_is_whole_even_if_the_connection_then_breaks() {
 }
 
 #[test]
+fn what_a_server_says_after_the_end_is_given_a_time_as_a_whole() {
+    let server = Server::start([Play::Pieces(corpus("text"), 1)]);
+    let clock = Stepped::default();
+    let (replied, _) = asked(&*connect(spec(&server.base_url), Access::default()), Purse::default(), &clock);
+    assert_eq!(replied.stop, Stop::End);
+    let set = |seconds| clock.limits().into_iter().filter(|limit| *limit == Duration::from_secs(seconds)).count();
+    assert!(set(120) > 1, "the stream was to come in pieces");
+    assert_eq!((set(10), set(1)), (1, 1));
+}
+
+#[test]
 fn dropping_the_request_ends_it() {
     let (server, clock) = (Server::start([Play::Stall(corpus("cut_clean"))]), Stepped::default());
     let model = connect(spec(&server.base_url), Access::default());

@@ -127,11 +127,17 @@ pub struct Stepped {
     elapsed: AtomicU64,
     late: AtomicBool,
     pauses: Mutex<Vec<Duration>>,
+    limits: Mutex<Vec<Duration>>,
 }
 
 impl Stepped {
     pub fn be_late(&self) {
         self.late.store(true, Ordering::SeqCst);
+    }
+
+    /// The limits that were set so far.
+    pub fn limits(&self) -> Vec<Duration> {
+        self.limits.lock().unwrap().clone()
     }
 
     /// The pauses so far.
@@ -156,7 +162,8 @@ impl Clock for Stepped {
         Box::pin(std::future::ready(()))
     }
 
-    fn limit(&self, _: Duration) -> Pause {
+    fn limit(&self, length: Duration) -> Pause {
+        self.limits.lock().unwrap().push(length);
         if self.late.load(Ordering::SeqCst) { Box::pin(std::future::ready(())) } else { Box::pin(std::future::pending()) }
     }
 }
