@@ -72,10 +72,10 @@ pub struct ModelArgs {
     #[arg(long, value_name = "IN,OUT", value_parser = model::catalog::price)]
     pub price: Option<Price>,
     /// The model's window in tokens, where it is not known.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub context: Option<u64>,
     /// The most tokens of a reply [default: the model's own, else 8192].
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_output: Option<u64>,
     /// Also write the model's replies to FILE, to be replayed with --model recorded/FILE.
     #[arg(long, value_name = "FILE")]

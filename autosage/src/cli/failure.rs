@@ -32,19 +32,28 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(error) | Failure::Unsuccessful(error) | Failure::Infrastructure(error) => write!(f, "{error:#}"),
+            Failure::Usage(error) | Failure::Unsuccessful(error) | Failure::Infrastructure(error) => f.write_str(&told(error)),
         }
     }
+}
+
+/// An error with its causes, each once: some errors of the libraries name their cause in their own words.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => told,
+        _ => format!("{told}: {cause}"),
+    })
 }
 
 impl From<engine::EngineError> for Failure {
     fn from(error: engine::EngineError) -> Failure {
         match error {
             engine::EngineError::Harness(_) => Failure::Usage(error.into()),
-            engine::EngineError::Record(_)
-            | engine::EngineError::Folder(_)
-            | engine::EngineError::Sandbox(_)
-            | engine::EngineError::NoStart(_) => Failure::Infrastructure(error.into()),
+            engine::EngineError::Sandbox(error) => error.into(),
+            engine::EngineError::Record(_) | engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) => {
+                Failure::Infrastructure(error.into())
+            }
         }
     }
 }
@@ -62,6 +71,25 @@ impl From<trace::RecordError> for Failure {
 
 impl From<sandbox::SandboxError> for Failure {
     fn from(error: sandbox::SandboxError) -> Failure {
-        Failure::Infrastructure(error.into())
+        match error {
+            // Another folder is to be named.
+            sandbox::SandboxError::Refused { .. } => Failure::Usage(error.into()),
+            error => Failure::Infrastructure(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let own_words = anyhow::Error::from(trace::RecordError::Disk { attempt: "opening", path: "a".into(), error: cause() });
+        assert_eq!(Failure::Infrastructure(own_words).to_string(), "opening a: entity not found");
+        let added = Err::<(), _>(cause()).context("reading b").unwrap_err();
+        assert_eq!(Failure::Usage(added).to_string(), "reading b: entity not found");
     }
 }

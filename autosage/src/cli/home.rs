@@ -54,7 +54,8 @@ impl Home {
         match &which.run {
             Some(name) => self.named(name),
             None => {
-                let newest = self.runs()?.into_iter().next().map(|(_, path)| path);
+                let mut runs = self.runs()?.into_iter().map(|(_, path)| path);
+                let newest = runs.find(|path| path.join("trace.jsonl").is_file());
                 newest.ok_or_else(|| Failure::usage(format!("there are no runs in {}", self.folder.display())))
             }
         }

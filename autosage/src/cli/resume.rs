@@ -17,6 +17,9 @@ use trace::{Delivery, Limits, Outcome, Part, Record};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+    if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
+        return Err(Failure::usage("the message is empty"));
+    }
     let folder = home.which(&args.which)?;
     let read =
         Read::new(&folder).with_context(|| format!("reading the run {}", folder.display())).map_err(Failure::Infrastructure)?;

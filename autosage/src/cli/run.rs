@@ -55,6 +55,10 @@ pub fn run(args: RunArgs, config: &Config, home: &Home, parts: &mut Parts) -> Re
     wiring::refuse_unpriced(&asked, thinker.model.spec())?;
     let usual = harness.settings().budget;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
+    // A blank command succeeds, so it would accept anything.
+    if commands.iter().any(|command| command.trim().is_empty()) {
+        return Err(Failure::usage("a check is empty: say which command must succeed"));
+    }
     let order = NewRun {
         task: task(&args)?,
         workspace: wiring::workspace(args.workspace.as_deref())?,
@@ -92,7 +96,11 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     };
     warn_of_weak_walls(kind, &view);
     let observer = observer(&view, &thinker, parts);
-    let record = Record::create(&folder, parts.clock.clone(), observer)?;
+    let created = Record::create(&folder, parts.clock.clone(), observer);
+    if created.is_err() {
+        forget_unstarted(&folder);
+    }
+    let record = created?;
     let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
     let begun = runtime()?.block_on(
         session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
@@ -105,7 +113,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
 
 /// A run that never began leaves nothing behind.
 fn forget_unstarted(folder: &Path) {
-    if std::fs::metadata(folder.join("trace.jsonl")).is_ok_and(|trace| trace.len() == 0) {
+    if std::fs::metadata(folder.join("trace.jsonl")).map_or(true, |trace| trace.len() == 0) {
         // What cannot be removed is an empty run in the list, and no more than that.
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -137,5 +145,24 @@ fn task(args: &RunArgs) -> Result<String, Failure> {
             Err(Failure::usage("the task has more than 1 MiB: put it into a file of the workspace"))
         }
         task => Ok(task.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_without_events_is_forgotten() {
+        let folder = std::env::temp_dir().join(format!("autosage-unstarted-{}", std::process::id()));
+        for (trace, stays) in [(None, false), (Some(""), false), (Some("{}\n"), true)] {
+            std::fs::create_dir_all(folder.join("blobs")).unwrap();
+            if let Some(trace) = trace {
+                std::fs::write(folder.join("trace.jsonl"), trace).unwrap();
+            }
+            forget_unstarted(&folder);
+            assert_eq!(folder.exists(), stays, "{trace:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

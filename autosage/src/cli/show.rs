@@ -50,7 +50,8 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
 fn story(read: &Read, parts: &Parts) -> String {
     let (colour, width) = look(parts);
     let mut story = Story::new(colour, width);
-    read.events.iter().map(|event| story.tell(event)).collect()
+    let told: String = read.events.iter().map(|event| story.tell(event)).collect();
+    told + &story.left_open()
 }
 
 /// Tells the story and goes on telling until the run rests and nobody owns it.
@@ -67,6 +68,7 @@ fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
             print(&parts.out, &story.tell(&event));
         }
         if !owned {
+            print(&parts.out, &story.left_open());
             return Ok(0);
         }
         runtime.block_on(async { parts.clock.pause(Duration::from_millis(100)).await });
@@ -199,6 +201,9 @@ fn verify(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
         Condition::Intact => {}
         Condition::Torn { bytes, damage } => wrong.push(format!("the last {bytes} bytes are no event: {damage}")),
         Condition::Damaged { line, damage } => wrong.push(format!("line {line}: {damage}")),
+    }
+    if events.is_empty() && wrong.is_empty() {
+        wrong.push("the record has no events: it was never begun, or it was emptied".to_owned());
     }
     let blobs = trace::blobs(folder);
     let named: BTreeSet<Digest> = events.iter().flat_map(|event| blobs_of(&event.what)).collect();

@@ -59,6 +59,15 @@ impl Story {
         self.open.values().next().map(|called| headline(called).lines().next().unwrap_or_default().to_owned())
     }
 
+    /// The calls that were begun and have no observation, as far as the story was told.
+    pub fn left_open(&self) -> String {
+        let headlines = self.open.values().filter(|called| called.tool != "submit").map(|called| {
+            let headline = self.paint(Look::Command, &self.lines(&headline(called).replace('\n', "\n> "), COMMAND_LINES, ""));
+            format!("{headline}{}", self.paint(Look::Dim, "  begun, and not answered yet\n"))
+        });
+        headlines.collect()
+    }
+
     /// The text that `event` adds: whole lines, or nothing.
     pub fn tell(&mut self, event: &Event) -> String {
         match &event.what {
@@ -78,7 +87,7 @@ impl Story {
                 event.cause.and_then(|claim| self.open.remove(&claim));
                 self.verified(verified)
             }
-            What::Granted(_) => self.paint(Look::Dim, "the limits were raised\n"),
+            What::Granted(_) => self.paint(Look::Dim, "there are new limits\n"),
             What::Recovered(recovered) => {
                 let text =
                     format!("the record's end was damaged ({}); {} bytes were put aside\n", recovered.reason, recovered.bytes);
@@ -96,7 +105,7 @@ impl Story {
 
     fn started(&self, started: &Started) -> String {
         let head = format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend);
-        let place = format!("{}\n", started.task.workspace.display());
+        let place = format!("{}\n", clean(&started.task.workspace.display().to_string()));
         let task = self.prose(&text_of(&started.task.parts), COMMAND_LINES, "");
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
         let checks = self.paint(Look::Dim, &checks.collect::<String>());

@@ -43,6 +43,9 @@ pub fn thinker(
     };
     let usage = |error: anyhow::Error| Failure::Usage(error);
     if let Some(file) = id.strip_prefix("recorded/") {
+        if args.record.is_some() {
+            return Err(Failure::usage("what is played from a recording is not recorded again: leave --record out"));
+        }
         let recorded = match id {
             super::demo::MODEL => model::recorded::parse(super::demo::CONVERSATION),
             _ => model::recorded::load(Path::new(file)),
@@ -142,8 +145,12 @@ pub fn typed_limits(args: &BudgetArgs) -> Limits {
 /// A budget in money cannot be kept for a model whose price is not known.
 pub fn refuse_unpriced(limits: &Limits, spec: &ModelSpec) -> Result<(), Failure> {
     if limits.nano_usd.is_some() && spec.price.is_none() {
+        let way_out = match spec.id.starts_with("recorded/") {
+            true => "a recording has the price of the model that was recorded, or none: leave --max-usd out",
+            false => "add --price IN,OUT (dollars for a million tokens)",
+        };
         return Err(Failure::usage(format!(
-            "a budget in dollars cannot be kept: no price is known for `{}`; add --price IN,OUT (dollars for a million tokens)",
+            "a budget in dollars cannot be kept: no price is known for `{}`; {way_out}",
             spec.id
         )));
     }

@@ -190,7 +190,7 @@ fn a_workspace_that_holds_what_must_be_hidden_is_refused() {
     let mut args = vec!["run", "go"];
     args.extend(place.arguments(&server, &above));
     let called = place.start(&args);
-    assert_eq!(called.code, 4, "{}", called.err);
+    assert_eq!(called.code, 2, "{}", called.err);
     assert!(called.err.contains("cannot be the workspace"), "{}", called.err);
     assert!(fs::read_dir(place.home().join("runs")).unwrap().next().is_none(), "a run that never began leaves nothing behind");
 }

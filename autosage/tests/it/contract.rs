@@ -59,6 +59,25 @@ fn stdout_is_the_record_line_by_line_and_ends_with_the_outcome() {
 }
 
 #[test]
+fn what_lies_among_the_runs_and_is_none_is_not_the_newest_and_not_intact() {
+    let (place, server) = (Place::new("among"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    let runs = place.home().join("runs");
+    std::fs::write(runs.join("x-file"), "").unwrap();
+    std::fs::create_dir(runs.join("x-folder")).unwrap();
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 0 && proof.out.starts_with("intact"), "{proof:?}");
+    std::fs::write(runs.join("x-folder/trace.jsonl"), "").unwrap();
+    let proof = place.start(&["show", "x-folder", "--verify"]);
+    assert!(proof.code == 1 && proof.out.contains("has no events"), "{proof:?}");
+    let silent = place.start(&["resume", "--last", "-m", " "]);
+    assert!(silent.code == 2 && silent.err.contains("the message is empty"), "{silent:?}");
+}
+
+#[test]
 fn a_changed_record_is_not_intact() {
     let (place, server) = (Place::new("tampered"), Server::start(Vec::new()));
     let work = place.work().display().to_string();
@@ -82,7 +101,7 @@ fn usage_errors_print_no_event() {
     let work = place.work().display().to_string();
     let at = ["--workspace", &work, "--json", "--config", "none"];
     let server = ["--model", "openai-compatible/m", "--base-url", "http://127.0.0.1:9/v1"];
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["run", "go"], "autosage demo"),
         (&["run", "go", "--model", "nobody/x"], "there is no provider `nobody`"),
         (&["run", "go", "--model", "openai-compatible/m"], "--base-url"),
@@ -91,6 +110,12 @@ fn usage_errors_print_no_event() {
         (&["run", "go", "--max-usd", "1", server[0], server[1], server[2], server[3]], "--price"),
         (&["run", "go", "--max-time", "soon", server[0], server[1], server[2], server[3]], "length of time"),
         (&["run", "go", "--grant", "all", server[0], server[1], server[2], server[3]], "read=PATH"),
+        (&["run", "go", "--check", " ", server[0], server[1], server[2], server[3]], "a check is empty"),
+        (&["run", "go", "--max-output", "0", server[0], server[1], server[2], server[3]], "is not in 1.."),
+        (&["run", "go", "--context", "0", server[0], server[1], server[2], server[3]], "is not in 1.."),
+        (&["run", "go", "--model", "recorded/demo", "--record", "again"], "is not recorded again"),
+        (&["run", "go", "--model", "recorded/demo", "--max-usd", "1"], "leave --max-usd out"),
+        (&["run", "go", "--harness", "nowhere"], "os error 2)\n"),
     ];
     for (args, words) in cases {
         let called = place.start(&[args, &at].concat());
@@ -196,6 +221,9 @@ fn kill_9_in_a_command_leaves_no_process_and_nothing_is_begun_twice() {
     reader.read_to_string(&mut line).unwrap();
     assert_eq!(line, "begun\n");
     assert_eq!(lines(&place.start(&["runs", "--json"]))[0]["state"], "interrupted");
+    for told in [place.start(&["show", "--last"]).out, place.start(&["show", "--last", "--follow"]).out] {
+        assert!(told.ends_with("  begun, and not answered yet\n"), "what it was at when it died is shown: {told}");
+    }
 
     let resumed = place.start(&["resume", "--last", "--config", "none"]);
     assert_eq!((resumed.code, resumed.out.as_str()), (0, "I see.\n"), "{}", resumed.err);
