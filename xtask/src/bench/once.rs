@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Setting {
     pub program: PathBuf,
     pub mock: PathBuf,
-    /// Made anew for each run, and left for a look at the last one.
+    /// Workspace, home and logs of all runs, left for a look at the last one.
     pub folder: PathBuf,
     pub turns: usize,
 }
@@ -50,14 +50,20 @@ impl Figures {
     }
 }
 
-pub fn measure(setting: &Setting) -> anyhow::Result<Figures> {
-    let Setting { program, folder, .. } = setting;
-    if folder.exists() {
-        std::fs::remove_dir_all(folder)?;
+/// Makes the folders of the runs anew, with nothing kept from before.
+pub fn clear(setting: &Setting) -> anyhow::Result<()> {
+    if setting.folder.exists() {
+        std::fs::remove_dir_all(&setting.folder)?;
     }
     for name in ["workspace", "home"] {
-        std::fs::create_dir_all(folder.join(name))?;
+        std::fs::create_dir_all(setting.folder.join(name))?;
     }
+    Ok(())
+}
+
+/// Runs once, over what earlier runs kept.
+pub fn measure(setting: &Setting) -> anyhow::Result<Figures> {
+    let Setting { program, folder, .. } = setting;
     let mock = Mock::start(&setting.mock, setting.turns, folder.join("requests.jsonl"))?;
     let mut command = Command::new(program);
     command.args([
