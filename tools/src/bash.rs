@@ -11,6 +11,8 @@ use trace::{Child, Observed, Status};
 
 /// Command lines of killed processes that are named.
 const NAMED: usize = 5;
+/// Running processes that are told after a command.
+const TOLD: usize = 20;
 
 /// Answers a call.
 pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
@@ -42,7 +44,10 @@ pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed
         Ok(children) => observed.children = children,
         Err(error) => return Err(room.trouble(&error).await),
     }
-    notes.extend(observed.children.iter().map(still_running));
+    notes.extend(observed.children.iter().take(TOLD).map(still_running));
+    if observed.children.len() > TOLD {
+        notes.push(format!("{} more are running", observed.children.len() - TOLD));
+    }
     Ok(with_notes(text, &notes))
 }
 

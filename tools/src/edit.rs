@@ -82,10 +82,11 @@ fn hint(closest: &Option<usize>, numbered: bool) -> String {
     }
 }
 
-fn listed(lines: &[usize]) -> String {
+/// Places in one line, the first of them.
+pub(crate) fn listed(places: &[impl ToString]) -> String {
     const SHOWN: usize = 20;
-    let shown: Vec<String> = lines.iter().take(SHOWN).map(usize::to_string).collect();
-    format!("{}{}", shown.join(", "), if lines.len() > SHOWN { ", …" } else { "" })
+    let shown: Vec<String> = places.iter().take(SHOWN).map(ToString::to_string).collect();
+    format!("{}{}", shown.join(", "), if places.len() > SHOWN { ", …" } else { "" })
 }
 
 /// Replaces `old` by `new` in `text`.

@@ -1,7 +1,7 @@
 //! `read`, `write` and `edit`: asks for the work inside, and remembers what the agent has seen.
 
 use crate::arguments;
-use crate::edit::How;
+use crate::edit::{How, listed};
 use crate::inside::{change, view};
 use crate::names::{self, counted};
 use crate::room::{Caps, Room, Trouble};
@@ -116,7 +116,7 @@ pub(crate) async fn edit(arguments: arguments::Edit, room: &Room<'_>, observed: 
             let edited = match places.as_slice() {
                 [place] if lines[0].0 == lines[0].1 => format!("edited {}: line {place}", arguments.path),
                 [place] => format!("edited {}: lines {place}", arguments.path),
-                places => format!("edited {} in {} places: lines {}", arguments.path, places.len(), places.join(", ")),
+                places => format!("edited {} in {} places: lines {}", arguments.path, places.len(), listed(places)),
             };
             Ok(match how {
                 How::Exactly => edited,

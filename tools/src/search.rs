@@ -8,6 +8,8 @@ use trace::Observed;
 
 /// Matching lines that are shown unless the call says otherwise.
 const LIMIT: u64 = 100;
+/// The most lines that are shown around a match, on each side; more is for `read`.
+const CONTEXT: u64 = 50;
 
 /// Answers a call.
 pub(crate) async fn serve(arguments: arguments::Search, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
@@ -17,7 +19,7 @@ pub(crate) async fn serve(arguments: arguments::Search, room: &Room<'_>, observe
         root: names::shown(&names::absolute(room.cwd, arguments.path.as_deref().unwrap_or("."))),
         cwd: names::shown(room.cwd),
         glob: arguments.glob,
-        context: number(arguments.context.unwrap_or(0)),
+        context: number(arguments.context.unwrap_or(0).min(CONTEXT)),
         limit: number(arguments.limit.unwrap_or(LIMIT)),
         bytes: room.caps.read_bytes,
     };
@@ -32,7 +34,7 @@ pub(crate) async fn serve(arguments: arguments::Search, room: &Room<'_>, observe
 
 fn told(found: Found) -> String {
     let mut text = found.text;
-    if found.matches == 0 {
+    if found.matches == 0 && !found.ended_early {
         text.push_str("[no line matches]\n");
     }
     if found.ended_early {

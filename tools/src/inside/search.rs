@@ -140,6 +140,12 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
+    /// Ends the search, since no more is shown.
+    fn end(&mut self) -> bool {
+        self.found.ended_early = true;
+        false
+    }
+
     fn line(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -185,8 +191,7 @@ impl Sink for &mut Report<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         if self.found.matches >= self.request.limit || self.found.text.len() >= self.request.bytes {
-            self.found.ended_early = true;
-            return Ok(false);
+            return Ok(self.end());
         }
         self.head();
         self.found.matches += 1;
@@ -195,6 +200,9 @@ impl Sink for &mut Report<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if self.found.text.len() >= self.request.bytes {
+            return Ok(self.end());
+        }
         self.head();
         self.line(context.line_number(), '-', context.bytes());
         Ok(true)

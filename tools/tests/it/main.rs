@@ -4,6 +4,7 @@
 
 mod bash;
 mod bench;
+mod capped;
 mod files;
 mod lost;
 mod search;
