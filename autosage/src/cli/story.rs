@@ -29,6 +29,8 @@ pub struct Story {
     width: usize,
     /// Calls that were begun and have no observation yet.
     open: BTreeMap<Seq, Called>,
+    /// Whether a provider left out what it used, so that we estimated it.
+    estimated: bool,
 }
 
 /// How a piece of text looks.
@@ -44,7 +46,7 @@ enum Look {
 impl Story {
     /// A story for lines of `width` columns.
     pub fn new(colour: Colour, width: usize) -> Story {
-        let mut story = Story { colour, width, open: BTreeMap::new() };
+        let mut story = Story { colour, width, open: BTreeMap::new(), estimated: false };
         story.fit(width);
         story
     }
@@ -73,7 +75,10 @@ impl Story {
         match &event.what {
             What::Started(started) => self.started(started),
             What::Delivered(delivered) => self.delivered(&delivered.what),
-            What::Replied(replied) => self.replied(replied),
+            What::Replied(replied) => {
+                self.estimated |= replied.estimated;
+                self.replied(replied)
+            }
             What::Called(called) => {
                 self.open.insert(event.seq, called.clone());
                 self.claim(called)
@@ -231,9 +236,9 @@ impl Story {
     fn finished(&self, finished: &Finished) -> String {
         let look = if finished.outcome.exit_code() == 0 { Look::Good } else { Look::Bad };
         let money = finished.cost_nano_usd.map_or("unpriced".to_owned(), |cost| cost.to_string());
-        let tokens = grouped(finished.usage.total());
+        let tokens = format!("{} tokens{}", grouped(finished.usage.total()), if self.estimated { " (estimated)" } else { "" });
         let turns = counted(finished.turns, "turn");
-        let head = format!("{} · {turns} · {tokens} tokens · {money} · {}", finished.outcome.word(), length(finished.active_ms));
+        let head = format!("{} · {turns} · {tokens} · {money} · {}", finished.outcome.word(), length(finished.active_ms));
         let reason = finished.outcome.reason().map(|reason| self.prose(reason, usize::MAX, "")).unwrap_or_default();
         format!("{}\n{reason}", self.paint(look, &head))
     }

@@ -148,6 +148,7 @@ fn a_run_is_shown_as_story_events_and_bill() {
     };
     let story = show(&[]);
     assert!(story.contains("$ echo hello; exit 3\n  hello\n  exit code 3 ·"), "{story}");
+    assert!(story.contains(" tokens · "), "nothing was estimated: {story}");
     assert_eq!(show(&["--follow"]), story, "nobody owns the run, so there is nothing to wait for");
     assert_eq!(show(&["--events"]).lines().count(), place.events().len());
     let bill = show(&["--cost"]);
@@ -180,6 +181,8 @@ fn a_hanging_request_is_stopped_by_sigterm_and_charged_by_estimate() {
     let kinds: Vec<String> =
         rest.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].to_string()).collect();
     assert_eq!(kinds, ["\"Replied\"", "\"Delivered\"", "\"Finished\""]);
+    let story = place.start(&["show", "--last"]).out;
+    assert!(story.contains(" tokens (estimated) · "), "what no provider counted is said: {story}");
 }
 
 #[test]
