@@ -28,7 +28,8 @@ pub fn leave(run: &Path, stamp: &str, what: &Delivery) -> io::Result<String> {
     let folder = run.join("inbox");
     let letter = serde_json::to_vec(&LetterOut { v: crate::VERSION, what })?;
     // The name must differ also from those that were delivered and removed: a delivered name is never delivered again.
-    let name = format!("{stamp}-{:06}-{:08x}", LEFT.fetch_add(1, Ordering::Relaxed), getrandom::u32()?);
+    let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
+    let name = format!("{stamp}-{:06}-{random:08x}", LEFT.fetch_add(1, Ordering::Relaxed));
     let draft = folder.join(format!(".{name}"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(&letter)?;
