@@ -77,7 +77,8 @@ pub fn send(args: &SendArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     }
     let what = Delivery::Message { parts: vec![Part::text(text.trim())] };
     let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("leaving a message for {}: {error}", folder.display()));
-    trace::inbox::leave(&folder, &parts.clock.now().compact(), &what).map_err(failed)?;
+    // To the millisecond: messages are taken in as they were sent, also where each had a process of its own.
+    trace::inbox::leave(&folder, &parts.clock.now().to_string(), &what).map_err(failed)?;
     let id = folder.file_name().unwrap_or_default().to_string_lossy();
     let told = match trace::owner(&folder).map_err(failed)? {
         Some(owner) => format!("left for {id}; process {} takes it in at its next step\n", owner.pid),

@@ -181,7 +181,7 @@ impl Session<'_> {
                     let text = line.trim();
                     if !text.is_empty() {
                         let what = trace::Delivery::Message { parts: vec![Part::text(text)] };
-                        let stamp = self.parts.clock.now().compact();
+                        let stamp = self.parts.clock.now().to_string();
                         trace::inbox::leave(&self.folder, &stamp, &what)
                             .context("keeping what was typed")
                             .map_err(Failure::Infrastructure)?;

@@ -262,6 +262,26 @@ fn a_message_that_is_sent_to_a_running_run_is_taken_in_once() {
 }
 
 #[test]
+fn messages_are_taken_in_as_they_were_sent() {
+    let (place, server) = (Place::new("order"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    let id = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    let sent: Vec<String> = (0..6).map(|number| format!("message {number}")).collect();
+    for text in &sent {
+        assert_eq!(place.start(&["send", &id, text]).code, 0);
+    }
+    assert_eq!(place.start(&["resume", &id, "--config", "none"]).code, 0);
+    let heard = place.events().into_iter().filter_map(|event| match event.what {
+        trace::What::Delivered(trace::Delivered { what: trace::Delivery::Message { parts }, .. }) => Some(trace::text_of(&parts)),
+        _ => None,
+    });
+    assert_eq!(heard.collect::<Vec<_>>(), sent);
+}
+
+#[test]
 fn a_child_that_outlives_its_command_is_named_and_stopped_by_name() {
     let answers = vec![
         call("sleep 300 & echo started"),
