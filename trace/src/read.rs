@@ -1,10 +1,10 @@
 //! Reading a record without owning it: whole, or following its end while another process writes.
 
 use crate::line::Chain;
-use crate::{Damage, Digest, Event, Seq};
+use crate::{Damage, Digest, Event};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The file of events within a run's folder.
 pub(crate) const TRACE: &str = "trace.jsonl";
@@ -34,7 +34,6 @@ pub enum Condition {
 /// A record that is read from its start. [`Reading::more`] returns what came since.
 #[derive(Debug)]
 pub struct Reading {
-    path: PathBuf,
     file: File,
     chain: Chain,
     /// Bytes that were read as whole, good lines.
@@ -48,9 +47,8 @@ impl Reading {
     /// # Errors
     /// Where there is no record, or it cannot be opened.
     pub fn open(run: &Path) -> io::Result<Reading> {
-        let path = run.join(TRACE);
-        let file = File::open(&path)?;
-        Ok(Reading { path, file, chain: Chain::default(), good: 0, condition: Condition::Intact })
+        let file = File::open(run.join(TRACE))?;
+        Ok(Reading { file, chain: Chain::default(), good: 0, condition: Condition::Intact })
     }
 
     /// All events of the record in the folder `run`, and the reading that stands at its end.
@@ -114,19 +112,9 @@ impl Reading {
         &self.condition
     }
 
-    /// The place of the event that would come next.
-    pub fn next_seq(&self) -> Seq {
-        self.chain.next
-    }
-
     /// The seal of the last good line, which vouches for all lines before it.
     pub fn digest(&self) -> Option<Digest> {
         self.chain.sum
-    }
-
-    /// The file that is read.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(crate) fn into_parts(self) -> (Chain, u64, Condition) {

@@ -280,3 +280,46 @@ fn sweep_drafts(run: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Delivered, Delivery, Pause, Timestamp};
+    use std::time::Duration;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_unix_millis(0)
+        }
+        fn elapsed(&self) -> Millis {
+            0
+        }
+        fn pause(&self, _: Duration) -> Pause {
+            Box::pin(std::future::ready(()))
+        }
+        fn limit(&self, _: Duration) -> Pause {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn an_append_that_a_full_disk_refuses_leaves_no_gap() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        let mut record = Record::create(&run, Arc::new(Still), Box::new(|_, _| ())).unwrap();
+        let append = |record: &mut Record| {
+            let what = What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt });
+            record.append(&AgentPath::root(), None, what)
+        };
+        append(&mut record).unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let whole = std::mem::replace(&mut record.trace, full);
+        assert!(matches!(append(&mut record), Err(RecordError::Disk { attempt: "writing an event to", .. })));
+        record.trace = whole;
+        assert_eq!(append(&mut record).unwrap().seq, Seq(1));
+        let (events, reading) = Reading::all(&run).unwrap();
+        assert_eq!((events.len(), reading.condition()), (2, &Condition::Intact));
+    }
+}

@@ -1,4 +1,4 @@
-//! The record on a real disk: torn ends, two owners, letters that are taken in once, appends that a full disk refuses.
+//! The record on a real disk: torn ends, two owners, letters that are taken in once.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
