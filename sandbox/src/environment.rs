@@ -48,12 +48,15 @@ impl Drop for Zygote {
 }
 
 impl Sandbox {
-    /// Starts the sandbox's own process.
+    /// Starts the sandbox's own process, and does not wait for it.
     pub fn start(kind: Kind, program: Program) -> Result<Sandbox, SandboxError> {
         let (near, far) = wire::sockets()?;
         let (program, mut command) = command(program, zygote::NAME)?;
         command.stdin(far).stdout(Stdio::null());
         let child = command.spawn().map_err(|source| SandboxError::Start { program, source })?;
+        if kind == Kind::Native {
+            wire::send(&near, &ToZygote::Expect, &[])?;
+        }
         Ok(Sandbox { kind, zygote: Arc::new(Zygote { socket: Some(near), child }) })
     }
 

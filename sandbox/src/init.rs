@@ -6,12 +6,14 @@ use crate::git::Guarded;
 use crate::layout::Layout;
 use crate::placeholder::Placeholder;
 use crate::plan::Kind;
-use crate::root::{self, Step, StepError};
+use crate::root::{self, Root, Step, StepError};
+use crate::spare::Spare;
 use crate::walls::Walls;
-use crate::wire::{self, FromInit, FromJob, Job, ToInit};
+use crate::wire::{self, FromInit, FromJob, Job, ToInit, ToNew};
+use crate::zygote::Net;
 use crate::{Ops, job, processes, sys};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::BTreeMap;
@@ -23,10 +25,14 @@ const MOST_PRINTED: usize = 1 << 20;
 /// Of jobs that have nothing running any more, so many are still remembered.
 const REMEMBERED: usize = 16;
 
-/// Runs in the fresh fork that is to be an init. `go` is readable once this process's user is known in its namespace.
-pub(crate) fn begin(layout: &Layout, control: OwnedFd, go: OwnedFd, ops: Ops) -> ! {
-    let begun = make(layout, &control, go);
-    let (walls, placeholders, signals) = match begun {
+/// Runs in the fresh fork that is to be an init. It prepares what it can and waits until the zygote says on `socket` what
+/// it is to be.
+pub(crate) fn begin(namespaces: Option<Net>, socket: OwnedFd, ops: Ops) -> ! {
+    let prepared = prepare(namespaces, &socket);
+    let Ok(Some((ToNew::Environment(layout), fds))) = wire::receive(&socket) else { sys::exit(0) };
+    let Some(control) = fds.into_iter().next() else { sys::exit(1) };
+    drop(socket);
+    let (walls, placeholders, signals) = match prepared.and_then(|(root, signals)| make(&layout, root, signals)) {
         Ok(made) => made,
         Err(e) => {
             // The engine may be gone; then there is nobody to tell.
@@ -37,35 +43,44 @@ pub(crate) fn begin(layout: &Layout, control: OwnedFd, go: OwnedFd, ops: Ops) ->
     if wire::send(&control, &FromInit::Ready, &[]).is_err() {
         sys::exit(1)
     }
-    let setting = job::Setting { layout, walls: walls.as_ref(), ops };
-    Init { setting, placeholders, control, signals, jobs: Vec::new(), printed: BTreeMap::new() }.serve()
+    let setting = job::Setting { layout: &layout, walls: walls.as_ref(), ops };
+    Init { setting, placeholders, control, signals, jobs: Vec::new(), next: Next::Missing, printed: BTreeMap::new() }.serve()
+}
+
+/// What depends on no layout: in namespaces, the beginning of a root. Also the signals that init listens to.
+fn prepare(namespaces: Option<Net>, socket: &OwnedFd) -> Result<(Option<Root>, OwnedFd), StepError> {
+    sys::close_all_but(&[socket.as_raw_fd()]);
+    let kind = if namespaces.is_some() { Kind::Native } else { Kind::Host };
+    job::become_supervisor(kind).step(|| "tying the environment to the sandbox's process".to_owned())?;
+    let root = namespaces.map(|net| {
+        let Ok(Some((ToNew::Mapped, _))) = wire::receive(socket) else { sys::exit(0) };
+        rustix::system::sethostname(b"sandbox").step(|| "naming the environment".to_owned())?;
+        if net == Net::Own {
+            sys::loopback_up().step(|| "bringing loopback up".to_owned())?;
+        }
+        Root::begin()
+    });
+    let signals = sys::signals(&[Signal::CHILD, Signal::TERM]).step(|| "listening to signals".to_owned())?;
+    Ok((root.transpose()?, signals))
 }
 
 type Made = (Option<Walls>, Vec<Placeholder>, OwnedFd);
 
-fn make(layout: &Layout, control: &OwnedFd, go: OwnedFd) -> Result<Made, StepError> {
-    sys::close_all_but(&[control.as_raw_fd(), go.as_raw_fd()]);
-    job::become_supervisor(layout.kind).step(|| "tying the environment to the sandbox's process".to_owned())?;
-    let mut byte = [0];
-    match rustix::io::retry_on_intr(|| rustix::io::read(&go, &mut byte)) {
-        Ok(1) => {}
-        _ => sys::exit(1),
-    }
-    drop(go);
-    let guarded = match layout.kind {
-        Kind::Native => {
-            let guarded = root::compose(layout)?;
-            rustix::system::sethostname(b"sandbox").step(|| "naming the environment".to_owned())?;
-            if !layout.network {
-                sys::loopback_up().step(|| "bringing loopback up".to_owned())?;
-            }
-            guarded
-        }
-        Kind::Reduced | Kind::Host => Guarded::default(),
+fn make(layout: &Layout, root: Option<Root>, signals: OwnedFd) -> Result<Made, StepError> {
+    let guarded = match root {
+        Some(root) => root::compose(root, layout)?,
+        None => Guarded::default(),
     };
     let walls = Walls::prepare(layout, &guarded.written)?;
-    let signals = sys::signals(&[Signal::CHILD, Signal::TERM]).step(|| "listening to signals".to_owned())?;
     Ok((walls, guarded.placeholders, signals))
+}
+
+/// What waits for the next job, where making it takes long.
+enum Next {
+    Missing,
+    Waiting(Spare),
+    /// It could not be forked; not tried again before something has ended.
+    Refused,
 }
 
 struct Init<'a> {
@@ -74,6 +89,7 @@ struct Init<'a> {
     control: OwnedFd,
     signals: OwnedFd,
     jobs: Vec<Pid>,
+    next: Next,
     printed: BTreeMap<u64, Ring>,
 }
 
@@ -82,7 +98,11 @@ impl Init<'_> {
         loop {
             let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             fds.extend(self.printed.values().filter_map(|ring| ring.pipe.as_ref()).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-            match poll(&mut fds, None) {
+            match poll(&mut fds, self.patience().as_ref()) {
+                Ok(0) => {
+                    self.next = Spare::fork(&self.setting).map_or(Next::Refused, Next::Waiting);
+                    continue;
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => self.end(),
             }
@@ -103,8 +123,19 @@ impl Init<'_> {
         }
     }
 
+    /// How long nothing may happen before a spare is forked, if one is missing: a command that runs is not to be disturbed
+    /// in its first moments.
+    fn patience(&self) -> Option<Timespec> {
+        const MOMENT_NS: i64 = 1_000_000;
+        let missing = matches!(self.next, Next::Missing) && self.setting.layout.kind == Kind::Native;
+        missing.then_some(Timespec { tv_sec: 0, tv_nsec: if self.jobs.is_empty() { 0 } else { MOMENT_NS } })
+    }
+
     fn end(&mut self) -> ! {
-        processes::kill_all();
+        match self.setting.layout.kind {
+            Kind::Native => processes::kill_namespace(),
+            Kind::Reduced | Kind::Host => processes::kill_all(),
+        }
         for placeholder in self.placeholders.drain(..) {
             // One that stays changes nothing for git, and the next environment takes it away.
             let _ = placeholder.take_away();
@@ -115,7 +146,12 @@ impl Init<'_> {
     fn reap(&mut self) {
         let (ended, _) = processes::reap();
         let before = self.jobs.len();
-        self.jobs.retain(|pid| !ended.iter().any(|(gone, _)| gone == pid));
+        let has_ended = |pid: Pid| ended.iter().any(|(gone, _)| *gone == pid);
+        self.jobs.retain(|pid| !has_ended(*pid));
+        match &self.next {
+            Next::Waiting(spare) if !has_ended(spare.pid) => {}
+            Next::Waiting(_) | Next::Missing | Next::Refused => self.next = Next::Missing,
+        }
         if self.setting.layout.kind != Kind::Native && self.jobs.len() < before {
             processes::kill_orphans(&self.jobs);
         }
@@ -124,7 +160,9 @@ impl Init<'_> {
     fn answer(&mut self, message: ToInit, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match (message, fds.next()) {
-            (ToInit::Job(job), Some(socket)) => self.start(&job, socket, fds.collect()),
+            (ToInit::Job(job), Some(socket)) => {
+                self.start(&job, &socket, &fds.as_slice().iter().map(AsFd::as_fd).collect::<Vec<_>>())
+            }
             (ToInit::Keep(id), Some(pipe)) => self.keep(id, pipe),
             (ToInit::Printed(id), Some(file)) => {
                 let ring = self.printed.get(&id);
@@ -137,18 +175,18 @@ impl Init<'_> {
         }
     }
 
-    fn start(&mut self, job: &Job, socket: OwnedFd, fds: Vec<OwnedFd>) {
-        let fork = match self.setting.layout.kind {
-            Kind::Native => sys::fork_into(libc::CLONE_NEWPID | libc::CLONE_NEWNS),
-            Kind::Reduced | Kind::Host => sys::fork(),
+    fn start(&mut self, job: &Job, socket: &OwnedFd, fds: &[BorrowedFd<'_>]) {
+        let given = match std::mem::replace(&mut self.next, Next::Missing) {
+            Next::Waiting(spare) => spare.give(job, socket, fds).ok(),
+            Next::Missing | Next::Refused => None,
         };
-        let told = match fork {
-            Ok(sys::Fork::Child) => job::supervise(&self.setting, job, socket, fds),
-            Ok(sys::Fork::Parent(pid)) => {
+        let begun = given.map_or_else(|| Spare::fork(&self.setting)?.give(job, socket, fds), Ok);
+        let told = match begun {
+            Ok(pid) => {
                 self.jobs.push(pid);
-                born(&socket, &FromJob::Born, pid)
+                born(socket, &FromJob::Born, pid)
             }
-            Err(e) => wire::send(&socket, &FromJob::failed(&e), &[]),
+            Err(e) => wire::send(socket, &FromJob::failed(&e), &[]),
         };
         // The engine may have given the job up; then job-init sees that its socket is closed.
         let _ = told;

@@ -7,8 +7,9 @@
 use crate::layout::Layout;
 use crate::plan::{Kind, Stopped};
 use crate::processes::{self, Process};
+use crate::spare::Waiting;
 use crate::walls::Walls;
-use crate::wire::{self, FromJob, Job, ToJob};
+use crate::wire::{self, FromJob, ToJob};
 use crate::{Ops, sys, work};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
@@ -29,10 +30,21 @@ pub(crate) struct Setting<'a> {
     pub ops: Ops,
 }
 
-/// Runs in the fresh fork that is to be a job-init. `fds` are those of [`wire::ToInit::Job`] after the socket.
-pub(crate) fn supervise(setting: &Setting<'_>, job: &Job, socket: OwnedFd, fds: Vec<OwnedFd>) -> ! {
-    match start(setting, job, &socket, fds) {
-        Ok((signals, worker)) => Supervisor { kind: setting.layout.kind, socket, signals, worker: Some(worker) }.serve(),
+/// Runs in the fresh fork that is to be a job-init. It prepares what it can and waits until there is a job.
+pub(crate) fn supervise(setting: &Setting<'_>, waiting: Waiting) -> ! {
+    let prepared = prepare(setting, &waiting);
+    let Ok(Some(((), fds))) = wire::receive(&waiting.supervisor) else { sys::exit(1) };
+    let Some(socket) = fds.into_iter().next() else { sys::exit(1) };
+    // What failed ahead of time, for want of processes perhaps, may work now.
+    match prepared.or_else(|_| prepare(setting, &waiting)) {
+        Ok((signals, worker)) => {
+            drop(waiting);
+            // A child's end wakes the supervisor as a message does; then there is none to wait for.
+            if rustix::io::ioctl_fionbio(&socket, true).is_err() {
+                end(setting.layout.kind);
+            }
+            Supervisor { kind: setting.layout.kind, socket, signals, worker: Some(worker) }.serve()
+        }
         Err(e) => {
             // The engine may be gone; then there is nobody to tell.
             let _ = wire::send(&socket, &FromJob::failed(&e), &[]);
@@ -41,19 +53,17 @@ pub(crate) fn supervise(setting: &Setting<'_>, job: &Job, socket: OwnedFd, fds: 
     }
 }
 
-fn start(setting: &Setting<'_>, job: &Job, socket: &OwnedFd, fds: Vec<OwnedFd>) -> io::Result<(OwnedFd, Pid)> {
-    let keep: Vec<RawFd> =
-        fds.iter().chain([socket]).map(AsRawFd::as_raw_fd).chain(setting.walls.and_then(Walls::descriptor)).collect();
+fn prepare(setting: &Setting<'_>, waiting: &Waiting) -> io::Result<(OwnedFd, Pid)> {
+    let ruleset = setting.walls.and_then(Walls::descriptor);
+    let keep: Vec<RawFd> = [waiting.supervisor.as_raw_fd(), waiting.worker.as_raw_fd()].into_iter().chain(ruleset).collect();
     sys::close_all_but(&keep);
-    // A child's end wakes the supervisor as a message does; then there is none to wait for.
-    rustix::io::ioctl_fionbio(socket, true)?;
     become_supervisor(setting.layout.kind)?;
     if setting.layout.kind == Kind::Native {
         crate::root::mount_proc()?;
     }
     let signals = sys::signals(&[Signal::CHILD, Signal::TERM])?;
     match sys::fork()? {
-        sys::Fork::Child => work::perform(setting, job, fds),
+        sys::Fork::Child => work::perform(setting, &waiting.worker),
         sys::Fork::Parent(worker) => Ok((signals, worker)),
     }
 }

@@ -3,15 +3,16 @@
 //! The engine's own process never runs a command and opens no file of a workspace. It starts a **zygote**: the same program
 //! again, with one thread and nothing of the engine in it. From that, each environment's **init** is forked into namespaces
 //! of its own, composes a root folder out of mounts, and forks a small **job-init** for each command, which starts the
-//! command behind Landlock and one seccomp filter. A command is a fork, not a new sandbox; it is complete when its shell
-//! ends; a timeout or a dropped future kills its whole namespace; and when the engine ends, however it ends, each of these
-//! processes sees the end of its socket and everything below it dies.
+//! command behind Landlock and one seccomp filter. A command is a fork, not a new sandbox, and what the next environment and
+//! the next command begin with is forked before they are asked for. A command is complete when its shell ends; a timeout or a
+//! dropped future kills its whole namespace; and when the engine ends, however it ends, each of these processes sees the end
+//! of its socket and everything below it dies.
 //!
 //! File tools are performed inside too: [`Environment::call`] runs one function of the program's own table ([`Ops`]) in a
 //! fork behind the same walls. A program that wants environments makes [`enter`] the first statement of its `main`.
 //!
-//! Start reading at [`Sandbox`] and [`Environment`], then `zygote`, `init`, `job` and `work`, in the order of their forks;
-//! `layout` says what an environment consists of, `root`, `git`, `walls` and `filter` are the walls.
+//! Start reading at [`Sandbox`] and [`Environment`], then `zygote`, `init`, `spare`, `job` and `work`, in the order of their
+//! forks; `layout` says what an environment consists of, `root`, `git`, `walls` and `filter` are the walls.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("the sandbox is made of Linux's namespaces, Landlock and seccomp; use a Linux container or virtual machine");
@@ -29,6 +30,7 @@ mod init;
 mod job;
 mod layout;
 mod limits;
+mod mounts;
 mod placeholder;
 mod places;
 mod plan;
@@ -37,6 +39,7 @@ mod processes;
 mod root;
 mod running;
 mod shell;
+mod spare;
 mod sys;
 mod walls;
 mod wire;

@@ -78,7 +78,7 @@ fn in_new_namespaces(step: impl FnOnce() -> Result<(), String>) -> Result<(), St
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| said("making a pipe", e.into()));
     let ((go, gone), (answer, told)) = (pipe()?, pipe()?);
-    match sys::fork_into(zygote::namespaces(zygote::Net::Own)).map_err(|e| said("making namespaces", e))? {
+    match sys::fork_into(zygote::flags(zygote::Net::Own)).map_err(|e| said("making namespaces", e))? {
         sys::Fork::Child => {
             drop(gone);
             let mut byte = [0];

@@ -92,9 +92,10 @@ impl Process {
     }
 }
 
-/// Kills all processes below this one until there is none left.
+/// Kills all processes below this one until there is none left. This process adopts what is orphaned below it, so where it
+/// has no child there is nothing, and no list of all processes has to be read.
 pub(crate) fn kill_all() {
-    loop {
+    while let (_, true) = reap() {
         let running = descendants();
         if running.is_empty() {
             return;
@@ -103,9 +104,14 @@ pub(crate) fn kill_all() {
         for signal in [Signal::STOP, Signal::KILL] {
             running.iter().for_each(|process| process.signal(signal));
         }
-        reap();
         std::thread::yield_now();
     }
+}
+
+/// Kills all other processes of the pid namespace whose first process this is, and waits for their end.
+pub(crate) fn kill_namespace() {
+    sys::kill_all_others();
+    while rustix::process::wait(WaitOptions::empty()).is_ok() {}
 }
 
 /// Kills every child that is not among those `kept`, with all below it: what an ended supervisor left to this process.

@@ -5,20 +5,19 @@
 
 use crate::git::{self, Guarded};
 use crate::layout::{Access, Layout, Place};
+use crate::mounts::{READ, WRITE, attach, attributes, filesystem, layered, tree, tree_of};
 use crate::sys;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::mount::{MoveMountFlags, UnmountFlags};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const READ: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-const WRITE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+/// Where the new root keeps what is mounted elsewhere, or copies of it.
+const PARTS: &str = ".parts";
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// Where the new root is attached until it becomes the root; any folder that exists everywhere will do.
-const ATTACHED_AT: &str = "/usr";
 
 /// A step that failed, and how.
 #[derive(Debug)]
@@ -38,26 +37,20 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     }
 }
 
-/// Composes the root of `layout` and makes it this process's root.
-pub(crate) fn compose(layout: &Layout) -> Result<Guarded, StepError> {
-    sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
+/// Composes the root of `layout` from what was begun, and makes it this process's root.
+pub(crate) fn compose(mut root: Root, layout: &Layout) -> Result<Guarded, StepError> {
+    root.private = vec![layout.home.clone(), layout.tmp.clone()];
     let mut trees = Vec::new();
     for place in &layout.places {
         trees.push(tree(CWD, &place.source, attributes(place.access)).step(|| format!("opening {}", place.source.display()))?);
     }
-    let mut devices = Vec::new();
-    for name in DEVICES {
-        devices.push(tree(CWD, &Path::new("/dev").join(name), 0).step(|| format!("opening /dev/{name}"))?);
-    }
-    let private = vec![layout.home.clone(), layout.tmp.clone()];
-    let root = Root::attach(private).step(|| "attaching the new root".to_owned())?;
     for (path, text) in &layout.links {
         root.link(path, text).step(|| format!("linking {}", path.display()))?;
     }
     for (number, (place, tree)) in layout.places.iter().zip(&trees).enumerate() {
         root.show(place, tree, layout, number).step(|| format!("mounting {}", place.target.display()))?;
     }
-    root.devices(&devices).step(|| "making /dev".to_owned())?;
+    root.folder(Path::new("/dev")).and_then(|point| attach(&root.dev, &point)).step(|| "mounting /dev".to_owned())?;
     for path in ["/run", "/var/lib", "/var/log", "/var/cache"] {
         root.folder(Path::new(path)).step(|| format!("making {path}"))?;
     }
@@ -66,24 +59,18 @@ pub(crate) fn compose(layout: &Layout) -> Result<Guarded, StepError> {
     }
     root.mask(&layout.masks)?;
     let guarded = git::guard(&root, layout)?;
-    let proc = root.folder(Path::new("/proc")).step(|| "making /proc".to_owned())?;
-    let tree = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
-    crate::limits::cap_namespace(&layout.limits, tree.as_fd()).step(|| "limiting processes".to_owned())?;
-    sys::restrict_mount(tree.as_fd(), READ).step(|| "mounting /proc".to_owned())?;
-    attach(&tree, &proc).step(|| "mounting /proc".to_owned())?;
+    crate::limits::cap_namespace(&layout.limits, root.proc.as_fd()).step(|| "limiting processes".to_owned())?;
+    root.show_proc().step(|| "mounting /proc".to_owned())?;
     root.enter().step(|| "entering the new root".to_owned())?;
     Ok(guarded)
 }
 
 /// Makes a root of almost nothing, to learn whether it can be done here.
 pub(crate) fn rehearse() -> Result<(), StepError> {
-    sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
+    let root = Root::begin()?;
     let usr = tree(CWD, Path::new("/usr"), READ).step(|| "opening /usr".to_owned())?;
-    let root = Root::attach(Vec::new()).step(|| "mounting a new root".to_owned())?;
     root.folder(Path::new("/usr")).and_then(|point| attach(&usr, &point)).step(|| "mounting /usr".to_owned())?;
-    root.devices(&[]).step(|| "making /dev".to_owned())?;
-    let proc = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC).step(|| "mounting /proc".to_owned())?;
-    root.folder(Path::new("/proc")).and_then(|point| attach(&proc, &point)).step(|| "mounting /proc".to_owned())?;
+    root.show_proc().step(|| "mounting /proc".to_owned())?;
     root.enter().step(|| "pivot_root".to_owned())
 }
 
@@ -95,49 +82,17 @@ pub(crate) fn mount_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn attributes(access: Access) -> u64 {
-    match access {
-        Access::Write => WRITE,
-        Access::Read | Access::Cache => READ,
-    }
-}
-
-/// A detached copy of the mounts at and below `path`.
-fn tree(dir: BorrowedFd<'_>, path: &Path, attributes: u64) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let tree = rustix::mount::open_tree(dir, path, flags)?;
-    if attributes != 0 {
-        sys::restrict_mount(tree.as_fd(), attributes)?;
-    }
-    Ok(tree)
-}
-
-/// A new file system, mounted nowhere yet.
-fn filesystem(name: &str, options: &[(&str, &str)], attributes: u64) -> io::Result<OwnedFd> {
-    let context = rustix::mount::fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        rustix::mount::fsconfig_set_string(&context, *key, *value)?;
-    }
-    rustix::mount::fsconfig_create(&context)?;
-    let attributes = MountAttrFlags::from_bits_retain(attributes as u32);
-    Ok(rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
-}
-
-fn attach(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(rustix::mount::move_mount(tree, "", point, "", flags)?)
-}
-
 /// The new root before it is entered.
 pub(crate) struct Root {
     top: OwnedFd,
+    /// An empty folder and an empty file, read-only, of which copies are mounted over what must not be seen.
+    nothing: (OwnedFd, OwnedFd),
+    /// The mount that becomes `/dev`.
+    dev: OwnedFd,
+    /// The mount that becomes `/proc`, attached nowhere and writable yet.
+    proc: OwnedFd,
     /// Folders in the new root that only this run uses.
     private: Vec<PathBuf>,
-    /// An empty folder and an empty file, mounted over what must not be seen.
-    nothing: Option<(OwnedFd, OwnedFd)>,
 }
 
 /// What a mount point has to be.
@@ -163,15 +118,15 @@ fn make(parent: &OwnedFd, name: &OsStr, shape: Shape) -> rustix::io::Result<()> 
 }
 
 impl Root {
-    fn attach(private: Vec<PathBuf>) -> io::Result<Root> {
-        let tree = filesystem("tmpfs", &[("mode", "755"), ("size", "1m")], WRITE)?;
-        rustix::mount::move_mount(&tree, "", CWD, ATTACHED_AT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        let top = rustix::fs::open(ATTACHED_AT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut root = Root { top, private, nothing: None };
-        let folder = root.folder(Path::new("/.nothing/folder"))?;
-        let file = root.point(Path::new("/.nothing/file"), Shape::File)?;
-        root.nothing = Some((tree_of(&folder, READ)?, tree_of(&file, READ)?));
-        Ok(root)
+    /// Begins with what every root has, whatever is shown in it.
+    pub(crate) fn begin() -> Result<Root, StepError> {
+        sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
+        let top = top().step(|| "attaching the new root".to_owned())?;
+        let parts = entry(&top, PARTS, Shape::Folder).step(|| "making the new root".to_owned())?;
+        let nothing = nothing(&parts).step(|| "making what hides things".to_owned())?;
+        let dev = devices(&parts).step(|| "making /dev".to_owned())?;
+        let proc = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "making /proc".to_owned())?;
+        Ok(Root { top, nothing, dev, proc, private: Vec::new() })
     }
 
     /// Opens an existing path of the new root, or nothing; a symbolic link in it is an error (`ELOOP`).
@@ -252,39 +207,13 @@ impl Root {
         rustix::rand::getrandom(&mut serial, rustix::rand::GetRandomFlags::empty())?;
         let base = layout.home.join(format!(".cache/autosage/{number}-{:016x}", u64::from_ne_bytes(serial)));
         let (upper, work) = (self.folder(&base.join("upper"))?, self.folder(&base.join("work"))?);
-        let path = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        for (key, fd) in [("lowerdir", tree), ("upperdir", &upper), ("workdir", &work)] {
-            rustix::mount::fsconfig_set_string(&context, key, path(fd))?;
-        }
-        rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
-        rustix::mount::fsconfig_set_flag(&context, "volatile")?;
-        rustix::mount::fsconfig_create(&context)?;
-        let attributes = MountAttrFlags::from_bits_retain(WRITE as u32);
-        Ok(rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+        layered(tree, &upper, &work)
     }
 
-    fn devices(&self, devices: &[OwnedFd]) -> io::Result<()> {
-        let noexec = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
-        let dev = filesystem("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
-        attach(&dev, &self.folder(Path::new("/dev"))?)?;
-        for (name, device) in DEVICES.iter().zip(devices) {
-            attach(device, &self.point(&Path::new("/dev").join(name), Shape::File)?)?;
-        }
-        let links = [
-            ("fd", "/proc/self/fd"),
-            ("stdin", "/proc/self/fd/0"),
-            ("stdout", "/proc/self/fd/1"),
-            ("stderr", "/proc/self/fd/2"),
-            ("ptmx", "pts/ptmx"),
-        ];
-        for (name, text) in links {
-            self.link(&Path::new("/dev").join(name), Path::new(text))?;
-        }
-        let shm = filesystem("tmpfs", &[("mode", "1777")], WRITE)?;
-        attach(&shm, &self.folder(Path::new("/dev/shm"))?)?;
-        let pts = filesystem("devpts", &[("ptmxmode", "666"), ("mode", "620")], noexec)?;
-        attach(&pts, &self.folder(Path::new("/dev/pts"))?)
+    /// Shows the processes of this namespace. Read-only: see [`mount_proc`].
+    fn show_proc(&self) -> io::Result<()> {
+        sys::restrict_mount(self.proc.as_fd(), READ)?;
+        attach(&self.proc, &self.folder(Path::new("/proc"))?)
     }
 
     /// Puts nothing in the place of every path that exists.
@@ -296,7 +225,7 @@ impl Root {
     }
 
     fn mask_one(&self, path: &Path) -> io::Result<()> {
-        let Some((folder, file)) = &self.nothing else { return Ok(()) };
+        let (folder, file) = &self.nothing;
         let point = match self.find(path) {
             Ok(Some(point)) => point,
             Ok(None) => return Ok(()),
@@ -349,8 +278,55 @@ impl Root {
     }
 }
 
-fn tree_of(found: &OwnedFd, attributes: u64) -> io::Result<OwnedFd> {
-    tree(found.as_fd(), Path::new(""), attributes)
+/// Attaches an empty file system over the root folder. Absolute paths go on leading into what is below it.
+fn top() -> io::Result<OwnedFd> {
+    let top = filesystem("tmpfs", &[("mode", "755"), ("size", "1m")], WRITE)?;
+    rustix::mount::move_mount(&top, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    Ok(top)
+}
+
+/// A new entry, and its mount point, in a folder of ours.
+fn entry(parent: &OwnedFd, name: &str, shape: Shape) -> io::Result<OwnedFd> {
+    make(parent, OsStr::new(name), shape)?;
+    Ok(rustix::fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// An empty folder and an empty file that cannot be written. Attached over themselves: what is attached nowhere is taken
+/// apart when its descriptor is closed, and each time the kernel waits for that.
+fn nothing(parts: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
+    let read_only = |name, shape| {
+        let point = entry(parts, name, shape)?;
+        let tree = tree_of(&point, READ)?;
+        attach(&tree, &point)?;
+        Ok::<_, io::Error>(tree)
+    };
+    Ok((read_only("folder", Shape::Folder)?, read_only("file", Shape::File)?))
+}
+
+/// What is to be `/dev`, attached elsewhere for the time being.
+fn devices(parts: &OwnedFd) -> io::Result<OwnedFd> {
+    let noexec = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    let dev = filesystem("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
+    attach(&dev, &entry(parts, "dev", Shape::Folder)?)?;
+    for name in DEVICES {
+        let device = tree(CWD, &Path::new("/dev").join(name), 0)?;
+        attach(&device, &entry(&dev, name, Shape::File)?)?;
+    }
+    let links = [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ];
+    for (name, text) in links {
+        rustix::fs::symlinkat(text, &dev, name)?;
+    }
+    let shm = filesystem("tmpfs", &[("mode", "1777")], WRITE)?;
+    attach(&shm, &entry(&dev, "shm", Shape::Folder)?)?;
+    let pts = filesystem("devpts", &[("ptmxmode", "666"), ("mode", "620")], noexec)?;
+    attach(&pts, &entry(&dev, "pts", Shape::Folder)?)?;
+    Ok(dev)
 }
 
 fn relative(path: &Path) -> &Path {

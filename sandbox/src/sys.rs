@@ -42,6 +42,15 @@ pub(crate) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Kills all other processes of the pid namespace whose first process this is. Does nothing in any other process: there it
+/// would mean every process of the machine.
+pub(crate) fn kill_all_others() {
+    if rustix::process::getpid().is_init() {
+        // SAFETY: no memory is involved. The only error is that there are no others.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
 /// Attributes that `mount_setattr` sets on a mount.
 #[repr(C)]
 struct MountAttr {

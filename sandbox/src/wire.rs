@@ -1,4 +1,4 @@
-//! What engine, zygote, init and job-init say to each other, and how: one JSON message a datagram, descriptors beside it.
+//! What engine, zygote, init, job-init and worker say to each other, and how: one JSON message a datagram, descriptors beside it.
 
 use crate::layout::Layout;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,18 @@ use std::os::unix::fs::FileExt;
 /// To the zygote.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToZygote {
+    /// Native environments will be asked for: begin the next before it is.
+    Expect,
     /// Make an environment. With one descriptor: init's end of the control socket.
+    Environment(Box<Layout>),
+}
+
+/// To a new init, on a socket that it shares with the zygote. The end of that socket means that it is not needed.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum ToNew {
+    /// It has a user in its namespace, and can begin with what does not depend on the layout.
+    Mapped,
+    /// What to be. With one descriptor: init's end of the control socket.
     Environment(Box<Layout>),
 }
 

@@ -2,9 +2,10 @@
 
 use crate::job::Setting;
 use crate::shell::{ARGUMENT, PRELUDE_FD, SCRIPT_FD, STATE_FD};
+use crate::walls::Walls;
 use crate::wire::{self, Job, Work};
 use crate::{Op, sys};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -20,17 +21,24 @@ pub(crate) const PANICKED: i32 = 101;
 /// The exit code of an operation that the program does not have.
 pub(crate) const NO_SUCH_OP: i32 = 100;
 
-/// Does the job's work in this fresh fork. `fds` are the output and what the work names.
-pub(crate) fn perform(setting: &Setting<'_>, job: &Job, fds: Vec<OwnedFd>) -> ! {
+/// Runs in the fresh fork that is to do a job's work: goes behind the walls, waits for the job on `socket`, does it.
+pub(crate) fn perform(setting: &Setting<'_>, socket: &OwnedFd) -> ! {
+    let keep: Vec<RawFd> = [socket.as_raw_fd()].into_iter().chain(setting.walls.and_then(Walls::descriptor)).collect();
+    sys::close_all_but(&keep);
+    let prepared = prepare(setting);
+    let Ok(Some((job, fds))) = wire::receive::<Job>(socket) else { sys::exit(CANNOT_RUN) };
     let mut fds = fds.into_iter();
     let result = match (&job.work, fds.next(), fds.next(), fds.next(), fds.next()) {
-        (Work::Shell, Some(output), Some(prelude), Some(script), Some(state)) => {
-            prepare(setting, job, &output, Errors::WithOutput)
-                .and_then(|()| shell(setting, job, [(prelude, PRELUDE_FD), (script, SCRIPT_FD), (state, STATE_FD)]))
-        }
-        (Work::Op(name), Some(output), Some(request), None, None) => {
-            prepare(setting, job, &output, Errors::Nowhere).and_then(|()| operation(setting, name, output, request))
-        }
+        (Work::Shell, Some(output), Some(prelude), Some(script), Some(state)) => [1, 2]
+            .iter()
+            .try_for_each(|number| sys::place_fd(output.as_fd(), *number))
+            .and(prepared)
+            .map_err(|e| (CANNOT_RUN, e))
+            .and_then(|()| shell(setting, &job, [(prelude, PRELUDE_FD), (script, SCRIPT_FD), (state, STATE_FD)])),
+        (Work::Op(name), Some(output), Some(request), None, None) => sys::place_fd(output.as_fd(), 1)
+            .and(prepared)
+            .map_err(|e| (CANNOT_RUN, e))
+            .and_then(|()| operation(setting, name, output, request)),
         _ => Err((CANNOT_RUN, io::Error::from(io::ErrorKind::InvalidInput))),
     };
     let Err((code, error)) = result;
@@ -38,41 +46,28 @@ pub(crate) fn perform(setting: &Setting<'_>, job: &Job, fds: Vec<OwnedFd>) -> ! 
     sys::exit(code)
 }
 
-/// Where standard error goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Errors {
-    WithOutput,
-    Nowhere,
-}
-
 type Never = std::convert::Infallible;
 type Failed = (i32, io::Error);
 
-/// Gives the process its standard descriptors, session, folder and walls.
-fn prepare(setting: &Setting<'_>, job: &Job, output: &OwnedFd, errors: Errors) -> Result<(), Failed> {
-    let cannot = |error: io::Error| (CANNOT_RUN, error);
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|e| cannot(e.into()))?;
-    sys::place_fd(output.as_fd(), 1).map_err(cannot)?;
-    sys::place_fd(if errors == Errors::WithOutput { output.as_fd() } else { null.as_fd() }, 2).map_err(cannot)?;
-    sys::place_fd(null.as_fd(), 0).map_err(cannot)?;
+/// Gives the process what does not depend on the job: a session, no input, the workspace as its folder, walls.
+fn prepare(setting: &Setting<'_>) -> io::Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    [0, 1, 2].iter().try_for_each(|number| sys::place_fd(null.as_fd(), *number))?;
     sys::reset_signals();
-    rustix::process::setsid().map_err(|e| cannot(e.into()))?;
-    let workspace = &setting.layout.workspace;
-    if let Some(cwd) = &job.cwd
-        && let Err(e) = rustix::process::chdir(cwd.as_str())
-    {
-        complain(&format!("bash: cd: {cwd}: {}; now in {}", io::Error::from(e), workspace.display()));
-        rustix::process::chdir(workspace).map_err(|e| cannot(e.into()))?;
-    } else if job.cwd.is_none() {
-        rustix::process::chdir(workspace).map_err(|e| cannot(e.into()))?;
-    }
+    rustix::process::setsid()?;
+    rustix::process::chdir(&setting.layout.workspace)?;
     match setting.walls {
-        Some(walls) => walls.raise().map_err(|e| cannot(io::Error::new(e.error.kind(), format!("{}: {}", e.step, e.error)))),
+        Some(walls) => walls.raise().map_err(|e| io::Error::new(e.error.kind(), format!("{}: {}", e.step, e.error))),
         None => Ok(()),
     }
 }
 
 fn shell(setting: &Setting<'_>, job: &Job, fds: [(OwnedFd, i32); 3]) -> Result<Never, Failed> {
+    if let Some(cwd) = &job.cwd
+        && let Err(e) = rustix::process::chdir(cwd.as_str())
+    {
+        complain(&format!("bash: cd: {cwd}: {}; now in {}", io::Error::from(e), setting.layout.workspace.display()));
+    }
     sys::close_on_exec_from(3);
     for (fd, number) in &fds {
         sys::place_fd(fd.as_fd(), *number).map_err(|e| (CANNOT_RUN, e))?;

@@ -5,13 +5,14 @@
 use crate::cgroup::Cgroup;
 use crate::layout::Layout;
 use crate::plan::Kind;
-use crate::wire::{self, FromInit, ToZygote};
+use crate::wire::{self, FromInit, ToNew, ToZygote};
 use crate::{Ops, init, job, processes, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+use std::fs::File;
 use std::io;
 
 /// The name under which a program is started to be the zygote; its socket is standard input.
@@ -20,24 +21,8 @@ pub(crate) const NAME: &str = "autosage-zygote";
 /// Serves the socket that is this process's standard input; never returns.
 pub(crate) fn serve(ops: Ops) -> ! {
     let Ok((socket, signals)) = prepare() else { sys::exit(1) };
-    let mut zygote = Zygote { socket, signals, ops, inits: Vec::new() };
-    loop {
-        let mut fds = [PollFd::new(&zygote.socket, PollFlags::IN), PollFd::new(&zygote.signals, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => job::end(Kind::Host),
-        }
-        let asked = !fds[0].revents().is_empty();
-        while sys::next_signal(&zygote.signals).is_some() {
-            zygote.reap();
-        }
-        if asked {
-            match wire::receive::<ToZygote>(&zygote.socket) {
-                Ok(Some((ToZygote::Environment(layout), fds))) => zygote.create(&layout, fds),
-                Ok(None) | Err(_) => zygote.end(),
-            }
-        }
-    }
+    let mounts = std::fs::File::open("/proc/self/mountinfo").ok();
+    Zygote { socket, signals, mounts, ops, inits: Vec::new(), next: Next::Unwanted }.serve()
 }
 
 fn prepare() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -51,15 +36,82 @@ fn prepare() -> io::Result<(OwnedFd, OwnedFd)> {
 struct Zygote {
     socket: OwnedFd,
     signals: OwnedFd,
+    /// Readable with priority when the machine's mounts have changed.
+    mounts: Option<File>,
     ops: Ops,
-    /// The inits that run, each with its control group where one could be made.
-    inits: Vec<(Pid, Option<Cgroup>)>,
+    inits: Vec<Init>,
+    next: Next,
 }
 
+/// An init that has its layout.
+struct Init {
+    pid: Pid,
+    kind: Kind,
+    /// Where one could be made.
+    _group: Option<Cgroup>,
+}
+
+/// An init that has none yet. Dropping this lets it end.
+struct New {
+    pid: Pid,
+    socket: OwnedFd,
+}
+
+/// What waits for the next layout: an init in namespaces of its own, which take long to make.
+enum Next {
+    /// Nobody said that native environments will be asked for, or they cannot be made here.
+    Unwanted,
+    Missing,
+    Waiting(New),
+}
+
+type Failed = (&'static str, io::Error);
+
 impl Zygote {
+    fn serve(mut self) -> ! {
+        loop {
+            let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            fds.extend(self.mounts.as_ref().map(|mounts| PollFd::new(mounts, PollFlags::PRI)));
+            match poll(&mut fds, self.patience().as_ref()) {
+                Ok(0) => {
+                    // What is refused now is tried again when it is needed, and then somebody is there to be told.
+                    self.next = self.fork(Some(Net::Own)).map_or(Next::Unwanted, Next::Waiting);
+                    continue;
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => job::end(Kind::Host),
+            }
+            let asked = !fds[0].revents().is_empty();
+            let remounted = fds.get(2).is_some_and(|mounts| !mounts.revents().is_empty());
+            while sys::next_signal(&self.signals).is_some() {
+                self.reap();
+            }
+            if remounted && matches!(self.next, Next::Waiting(_)) {
+                // It has a copy of the mounts that were.
+                self.next = Next::Missing;
+            }
+            if asked {
+                match wire::receive::<ToZygote>(&self.socket) {
+                    Ok(Some((ToZygote::Expect, _))) => self.next = Next::Missing,
+                    Ok(Some((ToZygote::Environment(layout), fds))) => self.environment(layout, fds),
+                    Ok(None) | Err(_) => self.end(),
+                }
+            }
+        }
+    }
+
+    /// How long nothing may happen before an init is forked ahead of time, if one is missing: the one that was just given
+    /// its layout is not to be disturbed.
+    fn patience(&self) -> Option<Timespec> {
+        const MOMENT_NS: i64 = 20_000_000;
+        let missing = matches!(self.next, Next::Missing);
+        missing.then_some(Timespec { tv_sec: 0, tv_nsec: if self.inits.is_empty() { 0 } else { MOMENT_NS } })
+    }
+
     /// Ends after the inits, which see the end of their own sockets and clean up; what takes too long is killed.
     fn end(mut self) -> ! {
         let patience = Timespec { tv_sec: 2, tv_nsec: 0 };
+        self.next = Next::Unwanted;
         while !self.inits.is_empty() {
             match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&patience)) {
                 Ok(1) | Err(Errno::INTR) => {}
@@ -73,44 +125,60 @@ impl Zygote {
 
     fn reap(&mut self) {
         let (ended, _) = processes::reap();
-        let before = self.inits.len();
-        self.inits.retain(|(pid, _)| !ended.iter().any(|(gone, _)| gone == pid));
-        if self.inits.len() < before {
-            processes::kill_orphans(&self.inits.iter().map(|(pid, _)| *pid).collect::<Vec<_>>());
+        let has_ended = |pid: Pid| ended.iter().any(|(gone, _)| *gone == pid);
+        if matches!(&self.next, Next::Waiting(new) if has_ended(new.pid)) {
+            self.next = Next::Missing;
+        }
+        // What a native init leaves is dead with its namespace.
+        let orphaned = self.inits.iter().any(|init| init.kind != Kind::Native && has_ended(init.pid));
+        self.inits.retain(|init| !has_ended(init.pid));
+        if orphaned {
+            let spare = if let Next::Waiting(new) = &self.next { Some(new.pid) } else { None };
+            processes::kill_orphans(&self.inits.iter().map(|init| init.pid).chain(spare).collect::<Vec<_>>());
         }
     }
 
-    fn create(&mut self, layout: &Layout, fds: Vec<OwnedFd>) {
+    fn environment(&mut self, layout: Box<Layout>, fds: Vec<OwnedFd>) {
         let Some(control) = fds.into_iter().next() else { return };
-        if let Err((step, error)) = self.fork(layout, &control) {
+        if let Err((step, error)) = self.create(layout, &control) {
             // The engine may have given the environment up.
             let _ = wire::send(&control, &FromInit::Failed { step: step.to_owned(), error: error.to_string() }, &[]);
         }
     }
 
-    fn fork(&mut self, layout: &Layout, control: &OwnedFd) -> Result<(), (&'static str, io::Error)> {
-        let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
-        let (go, gone) = pipe.map_err(|e| ("making a pipe", e.into()))?;
-        let fork = match layout.kind {
-            Kind::Native => sys::fork_into(namespaces(if layout.network { Net::Host } else { Net::Own })),
-            Kind::Reduced | Kind::Host => sys::fork(),
+    fn create(&mut self, layout: Box<Layout>, control: &OwnedFd) -> Result<(), Failed> {
+        let namespaces = match layout.kind {
+            Kind::Native => Some(if layout.network { Net::Host } else { Net::Own }),
+            Kind::Reduced | Kind::Host => None,
+        };
+        let new = match std::mem::replace(&mut self.next, Next::Missing) {
+            Next::Waiting(new) if namespaces == Some(Net::Own) => new,
+            next => {
+                self.next = next;
+                self.fork(namespaces)?
+            }
+        };
+        // Before it can start anything. Most machines give none; then limits hold per process.
+        let group = if layout.kind == Kind::Host { None } else { Cgroup::around(new.pid, &layout.limits).ok() };
+        self.inits.push(Init { pid: new.pid, kind: layout.kind, _group: group });
+        wire::send(&new.socket, &ToNew::Environment(layout), &[control.as_fd()]).map_err(|e| ("starting init", e))?;
+        init::born(control, &FromInit::Born, new.pid).map_err(|e| ("telling the engine", e))
+    }
+
+    fn fork(&self, namespaces: Option<Net>) -> Result<New, Failed> {
+        let (socket, waiting) = wire::sockets().map_err(|e| ("making sockets", e))?;
+        let fork = match namespaces {
+            Some(net) => sys::fork_into(flags(net)),
+            None => sys::fork(),
         };
         match fork.map_err(|e| ("making namespaces", e))? {
-            sys::Fork::Child => match control.try_clone() {
-                Ok(control) => init::begin(layout, control, go, self.ops),
-                Err(_) => sys::exit(1),
-            },
+            sys::Fork::Child => init::begin(namespaces, waiting, self.ops),
             sys::Fork::Parent(pid) => {
-                // Most machines give none; then limits hold per process.
-                let group = if layout.kind == Kind::Host { None } else { Cgroup::around(pid, &layout.limits).ok() };
-                self.inits.push((pid, group));
-                // Without the word to go, the child ends by itself when `gone` closes.
-                if layout.kind == Kind::Native {
+                if namespaces.is_some() {
                     map_users(pid).map_err(|e| ("mapping users into the namespace", e))?;
+                    wire::send(&socket, &ToNew::Mapped, &[]).map_err(|e| ("starting init", e))?;
                 }
-                init::born(control, &FromInit::Born, pid).map_err(|e| ("telling the engine", e))?;
-                rustix::io::write(&gone, b"!").map_err(|e| ("starting init", e.into()))?;
-                Ok(())
+                Ok(New { pid, socket })
             }
         }
     }
@@ -126,7 +194,7 @@ pub(crate) enum Net {
 }
 
 /// The namespaces of an environment.
-pub(crate) fn namespaces(net: Net) -> i32 {
+pub(crate) fn flags(net: Net) -> i32 {
     let own = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
     match net {
         Net::Host => own,
