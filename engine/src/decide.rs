@@ -54,6 +54,10 @@ pub fn decide(progress: &Progress) -> Next {
     if let Some(outcome) = progress.fault().and_then(|fault| fault_outcome(fault, progress)) {
         return Next::Finish(outcome);
     }
+    if progress.talks_only() {
+        let reason = "the model writes its calls as text, so nothing is run; try another".to_owned();
+        return Next::Finish(Outcome::Failed { reason });
+    }
     if let Some(next) = progress.claim().and_then(|claim| judge(claim, progress)) {
         return next;
     }

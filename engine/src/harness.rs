@@ -132,6 +132,8 @@ notes! {
     check_result,
     /// A later session goes on with the run.
     session,
+    /// A later session has other walls: `{backend}`.
+    other_walls,
     /// A call was going on when the run stopped.
     interrupted,
     /// A call had not begun when the run stopped.

@@ -25,11 +25,6 @@ impl Interrupt {
         self.0.send_replace(false)
     }
 
-    /// Whether it is raised.
-    pub fn is_raised(&self) -> bool {
-        *self.0.borrow()
-    }
-
     /// Returns as soon as it is raised.
     pub async fn raised(&self) {
         let mut changes = self.0.subscribe();

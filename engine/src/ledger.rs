@@ -90,6 +90,7 @@ impl Ledger {
     fn reserve(&mut self, reserve: Reserve) {
         self.charge_lost();
         self.turns += 1;
+        self.unpriced |= reserve.nano_usd.is_none();
         self.reserve = Some(reserve);
     }
 

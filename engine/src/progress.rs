@@ -53,6 +53,7 @@ pub struct Progress {
     started: Option<Box<Started>>,
     system: String,
     model: Option<ModelSpec>,
+    backend: Option<String>,
     messages: Vec<Message>,
     /// Messages that came while calls were open; they stand after the observations.
     held: Vec<Message>,
@@ -63,7 +64,10 @@ pub struct Progress {
     claim: Option<Claim>,
     claims: u32,
     answer: Option<String>,
+    /// Whether the agent was told that it wrote a call as text and has made none since.
     nudged: bool,
+    /// Whether it did so again all the same.
+    talks_only: bool,
     interrupted: bool,
     fault: Option<Fault>,
     lost: Option<String>,
@@ -87,6 +91,7 @@ impl Progress {
             started: None,
             system: String::new(),
             model: None,
+            backend: None,
             messages: Vec::new(),
             held: Vec::new(),
             calls: Vec::new(),
@@ -96,6 +101,7 @@ impl Progress {
             claims: 0,
             answer: None,
             nudged: false,
+            talks_only: false,
             interrupted: false,
             fault: None,
             lost: None,
@@ -138,6 +144,7 @@ impl Progress {
     fn start(&mut self, started: &Started) {
         self.system = prompt::system(&self.harness, started);
         self.model = Some(started.model.clone());
+        self.backend = Some(started.facts.backend.clone());
         self.messages.push(Message::User(started.task.parts.clone()));
         self.cwd = Some(started.task.workspace.clone());
         self.started = Some(Box::new(started.clone()));
@@ -150,10 +157,11 @@ impl Progress {
         match &delivered.what {
             Delivery::Message { parts } => {
                 self.reopen();
+                self.answer = None;
                 self.tell(Message::User(parts.clone()));
             }
             Delivery::Interrupt => self.interrupted = true,
-            Delivery::Session { text, model } => {
+            Delivery::Session { text, model, backend } => {
                 // A run that is done has nothing to go on with until a message comes.
                 if self.outcome != Some(Outcome::Done) {
                     self.reopen();
@@ -161,6 +169,9 @@ impl Progress {
                 self.tell(Message::User(vec![Part::text(text)]));
                 if let Some(model) = model {
                     self.model = Some((**model).clone());
+                }
+                if backend.is_some() {
+                    self.backend.clone_from(backend);
                 }
             }
         }
@@ -172,6 +183,7 @@ impl Progress {
         self.claim = None;
         self.claims = 0;
         self.nudged = false;
+        self.talks_only = false;
         self.interrupted = false;
         self.fault = None;
         self.lost = None;
@@ -213,13 +225,13 @@ impl Progress {
             self.fault = Some(Fault { class: FaultClass::Refused, status: None, request_id: None, message });
         } else if let Some(note) = self.cut_note(replied) {
             self.tell(Message::User(vec![Part::text(note)]));
-        } else if self.calls.is_empty()
-            && !self.nudged
-            && is_call_as_text(&text, self.tools().iter().map(|tool| tool.name.as_str()))
-        {
+        } else if !self.calls.is_empty() {
+            self.nudged = false;
+        } else if is_call_as_text(&text, self.tools().iter().map(|tool| tool.name.as_str())) {
+            self.talks_only = self.nudged;
             self.nudged = true;
             self.messages.push(Message::User(vec![Part::text(&self.harness.notes().text_call)]));
-        } else if self.calls.is_empty() {
+        } else {
             self.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
         }
     }
@@ -334,6 +346,11 @@ impl Progress {
         self.model.as_ref()
     }
 
+    /// The kind of walls of the last session.
+    pub fn backend(&self) -> Option<&str> {
+        self.backend.as_deref()
+    }
+
     /// The tools as the agent sees them: fixed when it starts.
     pub fn tools(&self) -> &[ToolSpec] {
         self.started.as_ref().map_or(&[], |started| &started.tools)
@@ -387,6 +404,11 @@ impl Progress {
     /// The agent's last words to the person.
     pub fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
+    }
+
+    /// Whether the agent goes on writing its calls as text, though it was told that nothing is run so.
+    pub fn talks_only(&self) -> bool {
+        self.talks_only
     }
 
     /// Whether the turn is to end because someone asked for it.

@@ -31,7 +31,7 @@ pub(crate) struct Found {
 pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
     let mut found = Found { files: Vec::new(), git: git(environment, workspace).await };
     for name in INSTRUCTIONS {
-        if let Some(text) = read(environment, &workspace.join(name)).await {
+        if let Some(text) = read(environment, workspace, name).await {
             // A copy, or a link of one to the other, is read once.
             if found.files.iter().all(|file| file.text != text) {
                 found.files.push(ProjectFile { path: name.to_owned(), text });
@@ -41,11 +41,17 @@ pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
     found
 }
 
-/// The text of a regular file, at most [`MOST`] bytes of it.
-async fn read(environment: &Environment, path: &Path) -> Option<String> {
-    let wanted = file::Read { path: path.to_str()?.to_owned(), offset: 0, most: MOST };
+/// The text of a regular file that lies in the workspace, links followed, at most [`MOST`] bytes of it.
+async fn read(environment: &Environment, workspace: &Path, name: &str) -> Option<String> {
+    let wanted = file::Read { path: workspace.join(name).to_str()?.to_owned(), offset: 0, most: MOST };
     let content = file::read(environment, &wanted, PATIENCE).await.ok()?.ok()?;
-    let text = String::from_utf8_lossy(&content.bytes).into_owned();
+    if !Path::new(&content.path).starts_with(workspace) {
+        return None;
+    }
+    let mut text = String::from_utf8_lossy(&content.bytes).into_owned();
+    if content.size > MOST {
+        text.push_str("\n[the rest of this file is not shown]");
+    }
     (!text.trim().is_empty()).then_some(text)
 }
 

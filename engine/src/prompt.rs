@@ -12,6 +12,9 @@ pub const RULES: u32 = 1;
 /// A reply shorter than this is not worth a request: what is left of a budget must allow as many tokens of output.
 const LEAST_OUTPUT: u64 = 256;
 
+/// Room for a reply that gets somewhere.
+const GOOD_OUTPUT: u64 = 4 * LEAST_OUTPUT;
+
 /// The next request to think, ready to be written down and sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -39,16 +42,19 @@ impl Request {
         let input = estimate_tokens(&body);
         let mut output = model.max_output;
         if let Some(tokens) = left.tokens {
-            output = fitting(output, tokens.saturating_sub(input)).ok_or(Refusal::Budget(Exhausted::Tokens))?;
+            let affordable = |tokens: u64| tokens.saturating_sub(input);
+            let (all, half) = (affordable(tokens), affordable(tokens / 2));
+            output = fitting(output, all, half).ok_or(Refusal::Budget(Exhausted::Tokens))?;
         }
         let most = |output| model.price.map(|price| dearest(&price, input, output));
         if let (Some(money), Some(for_input), Some(for_first)) = (left.nano_usd, most(0), most(1)) {
             let each = for_first.0 - for_input.0;
-            let affordable = match money.0.checked_sub(for_input.0) {
+            let affordable = |money: u64| match money.checked_sub(for_input.0) {
                 None => 0,
                 Some(rest) => rest.checked_div(each).unwrap_or(output),
             };
-            output = fitting(output, affordable).ok_or(Refusal::Budget(Exhausted::Money))?;
+            let (all, half) = (affordable(money.0), affordable(money.0 / 2));
+            output = fitting(output, all, half).ok_or(Refusal::Budget(Exhausted::Money))?;
         }
         if let Some(window) = model.context {
             output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
@@ -85,9 +91,10 @@ fn dearest(price: &Price, input: u64, output: u64) -> NanoUsd {
     price.of(&plain).max(price.of(&Usage { cache_write: input, ..plain }))
 }
 
-/// The most output that is wanted and affordable; `None` where that is too little to be worth a request.
-fn fitting(wanted: u64, affordable: u64) -> Option<u64> {
-    let output = wanted.min(affordable);
+/// The most output that is wanted and affordable; `None` where that is too little to be worth a request. While `half` of
+/// what is left still buys a good reply, no more is taken, so that a request that fails on its way can be made once more.
+fn fitting(wanted: u64, all: u64, half: u64) -> Option<u64> {
+    let output = wanted.min(if half >= GOOD_OUTPUT { half } else { all });
     (output >= LEAST_OUTPUT.min(wanted)).then_some(output)
 }
 

@@ -7,7 +7,7 @@ const MARKS: &[&str] =
 /// Whether `text`, a reply without calls, is a call of one of `tools` in disguise.
 pub(crate) fn is_call_as_text<'a>(text: &str, mut tools: impl Iterator<Item = &'a str>) -> bool {
     let text = text.trim();
-    if MARKS.iter().any(|mark| text.contains(mark)) {
+    if outside_fences(text).any(|line| MARKS.iter().any(|mark| line.starts_with(mark))) {
         return true;
     }
     // A reply that is one JSON object naming a tool and its arguments, with or without a code fence.
@@ -20,6 +20,16 @@ pub(crate) fn is_call_as_text<'a>(text: &str, mut tools: impl Iterator<Item = &'
         }
         _ => false,
     }
+}
+
+/// The lines of `text` that stand in no code fence, without their indentation: what is quoted is talked about.
+fn outside_fences(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().map(str::trim_start).filter(move |line| {
+        let fence = line.starts_with("```");
+        inside ^= fence;
+        !fence && !inside
+    })
 }
 
 #[cfg(test)]
@@ -37,7 +47,10 @@ mod tests {
         ] {
             assert!(found(call), "{call}");
         }
-        for answer in ["Done.", "{\"name\": \"Ada\", \"arguments\": []}", "The function `bash` lists files.", "{\"a\": 1}"] {
+        let quoted = "A call looks so:\n```\n<tool_call>\n```\nand `<tool_call>` begins it.";
+        for answer in
+            [quoted, "Done.", "{\"name\": \"Ada\", \"arguments\": []}", "The function `bash` lists files.", "{\"a\": 1}"]
+        {
             assert!(!found(answer), "{answer}");
         }
     }

@@ -1,7 +1,7 @@
 //! Where a run begins, and where a later session goes on with it.
 
 use crate::engine::{Engine, EngineError, Run};
-use crate::harness::Harness;
+use crate::harness::{Harness, fill};
 use crate::progress::Progress;
 use crate::project;
 use std::collections::BTreeMap;
@@ -87,16 +87,18 @@ pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
 
 impl Run {
     /// Goes on in a new session: raises limits that a person granted, and tells the agent that its processes are gone.
-    /// `model` is named where it is another one than before.
+    /// `model` and `backend` are named where they are others than before.
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn go_on(&mut self, limits: Limits, model: Option<ModelSpec>) -> Result<(), EngineError> {
+    pub fn go_on(&mut self, limits: Limits, model: Option<ModelSpec>, backend: Option<String>) -> Result<(), EngineError> {
         if limits != Limits::default() {
             self.note(None, What::Granted(Granted { limits }))?;
         }
-        let text = self.progress().harness().notes().session.clone();
-        let what = Delivery::Session { text, model: model.map(Box::new) };
+        let notes = self.progress().harness().notes();
+        let walls = backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));
+        let text = [Some(notes.session.clone()), walls].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let what = Delivery::Session { text, model: model.map(Box::new), backend };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
     }
 

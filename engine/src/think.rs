@@ -4,7 +4,7 @@ use crate::act::time_is_over;
 use crate::engine::{Engine, EngineError, Run};
 use crate::prompt::Request;
 use model::{Ask, Heard, Purse};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Stop, Timing, Usage, What};
 
 /// Asks the model and writes down what it answered.
@@ -20,15 +20,24 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
     let input = request.asked.reserved_tokens.saturating_sub(request.asked.max_output);
     let asked = run.note(None, What::Asked(request.asked))?;
     let began = engine.clock.elapsed();
-    let bytes = AtomicU64::new(0);
+    let (bytes, pause_ends) = (AtomicU64::new(0), AtomicI64::new(i64::MIN));
     let heard = |heard: Heard<'_>| {
-        if let Heard::Text(words) | Heard::Reasoning(words) = heard {
-            bytes.fetch_add(words.len() as u64, Ordering::Relaxed);
+        match heard {
+            Heard::Text(words) | Heard::Reasoning(words) => {
+                bytes.fetch_add(words.len() as u64, Ordering::Relaxed);
+            }
+            Heard::Waiting { until, .. } => pause_ends.store(until.unix_millis(), Ordering::Relaxed),
+            Heard::Call { .. } => {}
         }
         (engine.heard)(heard);
     };
     let stopped = |why: &str| {
-        let usage = Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() };
+        // Between two attempts no server works for us.
+        let waits = engine.clock.now().unix_millis() < pause_ends.load(Ordering::Relaxed);
+        let usage = match waits {
+            true => Usage::default(),
+            false => Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() },
+        };
         stopped(engine.model.spec(), usage, engine.clock.elapsed().saturating_sub(began), why)
     };
     let replied = tokio::select! {

@@ -20,6 +20,8 @@ use trace::{Attempt, Cost, Digest, Exhausted, Fault, FaultClass, ModelSpec, Nano
 pub struct Access {
     /// The key, sent to the host of the spec's address and nowhere else.
     pub key: Option<String>,
+    /// The variable that a person keeps the key in, where it is not the provider's own; for messages.
+    pub key_var: Option<String>,
     /// How much trouble a request puts up with.
     pub retry: RetryBudget,
 }
@@ -28,7 +30,7 @@ impl fmt::Debug for Access {
     /// Without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key.as_ref().map(|_| "<key>");
-        f.debug_struct("Access").field("key", &key).field("retry", &self.retry).finish()
+        f.debug_struct("Access").field("key", &key).field("key_var", &self.key_var).field("retry", &self.retry).finish()
     }
 }
 
@@ -129,11 +131,12 @@ impl Http {
     /// What was attempted, what came of it, and what to do next.
     fn explain(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
         let row = provider::row(&self.spec.provider);
+        let key_var = self.access.key_var.as_deref().unwrap_or(row.key_var);
         let advice = match (class, attempted.status) {
             (FaultClass::Rejected, Some(401 | 403)) if self.access.key.is_none() => {
-                format!(" No key was sent: set {}.", row.key_var)
+                format!(" No key was sent: set {key_var}.")
             }
-            (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {} and what it may use.", row.key_var),
+            (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {key_var} and what it may use."),
             (FaultClass::Rejected, Some(404)) => {
                 format!(" Check the model's name, `{}`, and the base URL (it usually ends in /v1).", self.spec.name)
             }

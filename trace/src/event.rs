@@ -124,6 +124,9 @@ pub enum Delivery {
         /// The model that this session asks, where it is another one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<Box<ModelSpec>>,
+        /// The kind of walls of this session, where it is another one than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backend: Option<String>,
     },
 }
 

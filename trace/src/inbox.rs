@@ -3,9 +3,9 @@
 use crate::Delivery;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +26,7 @@ pub fn leave(run: &Path, stamp: &str, what: &Delivery) -> io::Result<String> {
     /// Letters that this process has left: those of one stamp are delivered in this order.
     static LEFT: AtomicU32 = AtomicU32::new(0);
     let folder = run.join("inbox");
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let letter = serde_json::to_vec(&LetterOut { v: crate::VERSION, what })?;
     // The name must differ also from those that were delivered and removed: a delivered name is never delivered again.
     let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
@@ -63,7 +64,12 @@ pub struct Letters {
 /// Where the folder cannot be read.
 pub fn waiting(run: &Path, delivered: &BTreeSet<String>) -> io::Result<Letters> {
     let mut letters = Letters { fresh: Vec::new(), unreadable: Vec::new() };
-    for entry in fs::read_dir(run.join("inbox"))? {
+    // Copies of a run may lack its empty folders.
+    let entries = match fs::read_dir(run.join("inbox")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(letters),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with('.') {

@@ -46,8 +46,9 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
         return Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}", before.wire, spec.id, spec.wire)));
     }
     let other = (Some(spec) != before).then(|| spec.clone());
-    let recorded_kind = started.facts.backend.parse().ok();
-    let kind = args.sandbox.or(recorded_kind).unwrap_or(sandbox::Kind::Native);
+    let kind_before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
+    let kind = args.sandbox.or(kind_before).unwrap_or_default();
+    let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let view = View::new(args.view.json, parts);
     let observer = observer(&view, &thinker, parts);
     let (workspace, grant) = (started.task.workspace.clone(), started.grant.clone());
@@ -56,7 +57,7 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     let session = Session { parts, home, folder, thinker, harness, kind, workspace, grant, view, follow_up };
     runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
-        run.go_on(limits, other)?;
+        run.go_on(limits, other, other_kind)?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }

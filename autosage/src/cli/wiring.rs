@@ -67,8 +67,9 @@ pub fn thinker(
         max_output: args.max_output.or(same.map(|spec| spec.max_output)),
     };
     let spec = catalog::find(id, &overrides).map_err(|error| usage(error.into()))?;
-    let key = key(args.key_env.as_deref().or(config.key_env.as_deref()), provider, &spec, parts)?;
-    let connected = model::connect(spec, Access { key, ..Access::default() });
+    let key_var = args.key_env.as_deref().or(config.key_env.as_deref());
+    let key = key(key_var, provider, &spec, parts)?;
+    let connected = model::connect(spec, Access { key, key_var: key_var.map(str::to_owned), ..Access::default() });
     match &args.record {
         None => Ok(Thinker { model: Arc::from(connected), recorded: None, recorder: None }),
         Some(path) => {

@@ -49,7 +49,9 @@ fn a_run_thinks_first_and_a_reply_without_calls_ends_it() {
 fn a_call_as_text_gets_one_nudge() {
     let call = "<tool_call>ls</tool_call>";
     after(&begin().said(call), expect!["think, 1000 tokens at most"]);
-    after(&begin().said(call).said(call), expect!["finish done"]);
+    after(&begin().said(call).said(call), expect!["finish failed: the model writes its calls as text, so nothing is run; try another"]);
+    let made_one = begin().said(call).called(&["bash {}"]).began(0).observed(0, Status::Ok);
+    after(&made_one.said(call), expect!["think, 1000 tokens at most"]);
     after(&begin().said(call).said(call).message("again").said(call), expect!["think, 1000 tokens at most"]);
 }
 
@@ -174,6 +176,8 @@ fn limits_end_a_run_before_a_request_that_does_not_fit() {
     after(&Story::begin(limits(0), Vec::new()), expect!["finish budget: 0 of 0 turns are used"]);
     let tokens = |tokens| Story::begin(Limits { tokens: Some(tokens), ..Limits::default() }, Vec::new());
     after(&tokens(700), expect!["finish budget: 0 of 700 tokens are used; the next request may need more than is left"]);
+    // Half of what is left is kept, where it can be, for a request that fails on its way.
+    after(&tokens(3600), expect!["think, 1000 tokens at most"]);
     after(&tokens(1200), expect!["think, 697 tokens at most"]);
     let time = Story::begin(Limits { time_ms: Some(20), ..Limits::default() }, Vec::new()).called(&["bash {}"]);
     after(&time, expect!["serve c1_0"]);

@@ -58,7 +58,10 @@ impl World {
     fn die(&mut self) {
         self.judged = 0;
         let text = "new session".to_owned();
-        self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model: None } }));
+        self.note(
+            None,
+            What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model: None, backend: None } }),
+        );
     }
 
     fn message(&mut self) {

@@ -167,6 +167,6 @@ impl Story {
 
     /// A later session went on.
     pub fn session(self) -> Story {
-        self.delivered(Delivery::Session { text: "new session".into(), model: None })
+        self.delivered(Delivery::Session { text: "new session".into(), model: None, backend: None })
     }
 }
