@@ -44,7 +44,7 @@ pub struct Room<'a> {
     pub shell: Option<&'a BTreeMap<String, Option<String>>>,
     /// What the agent saw last of the file with this path.
     pub seen: &'a dyn Fn(&str) -> Option<FileSeen>,
-    /// The whole output that is kept of the observation at a place of the record, or of the call there.
+    /// The whole output that is kept of the call at a place of the record.
     pub output: &'a dyn Fn(Seq) -> Option<Digest>,
     /// Milliseconds that the run may still take.
     pub left_ms: Option<Millis>,
