@@ -103,6 +103,7 @@ impl Layout {
         for (paths, access) in [(&plan.grant.read, Access::Read), (&plan.grant.write, Access::Write)] {
             for path in paths {
                 let path = canonical(path, "granted")?;
+                refuse_kernel_and_secrets(&path, "granted", &hidden)?;
                 layout.add(path.clone(), path, access);
             }
         }
@@ -248,12 +249,7 @@ fn workspace(path: &Path, user_home: Option<&Path>, hidden: &[PathBuf]) -> Resul
     if !found.is_dir() {
         return refuse("it is not a folder".to_owned());
     }
-    if found == Path::new("/") {
-        return refuse("it is the whole file system; choose a folder of its own".to_owned());
-    }
-    if ["/proc", "/sys", "/dev"].iter().any(|system| found.starts_with(system)) {
-        return refuse("it belongs to the kernel".to_owned());
-    }
+    refuse_kernel_and_secrets(&found, ROLE, hidden)?;
     if user_home.is_some_and(|home| home.starts_with(&found)) {
         return refuse("it is or contains your home folder; choose a folder below it".to_owned());
     }
@@ -261,6 +257,21 @@ fn workspace(path: &Path, user_home: Option<&Path>, hidden: &[PathBuf]) -> Resul
         return refuse(format!("it is or contains {}, which is never shown", secret.display()));
     }
     Ok(found)
+}
+
+/// Refuses what must not be shown to any command, wherever it is named.
+fn refuse_kernel_and_secrets(path: &Path, role: &'static str, hidden: &[PathBuf]) -> Result<(), SandboxError> {
+    let refuse = |reason: String| Err(SandboxError::Refused { path: path.to_owned(), role, reason });
+    if path == Path::new("/") {
+        return refuse("it is the whole file system; choose a folder of its own".to_owned());
+    }
+    if ["/proc", "/sys", "/dev"].iter().any(|system| path.starts_with(system)) {
+        return refuse("it belongs to the kernel".to_owned());
+    }
+    match hidden.iter().find(|secret| path.starts_with(secret)) {
+        Some(secret) => refuse(format!("it lies in {}, which is never shown", secret.display())),
+        None => Ok(()),
+    }
 }
 
 /// What a mask stands for: itself, or with a `*` at its end all names in its folder that begin so.

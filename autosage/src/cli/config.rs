@@ -40,8 +40,28 @@ pub struct Config {
 pub struct Budget {
     turns: Option<u64>,
     tokens: Option<u64>,
-    usd: Option<String>,
+    usd: Option<Usd>,
     time: Option<String>,
+}
+
+/// An amount of dollars, as a number or as text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Usd {
+    Text(String),
+    Whole(u64),
+    Decimal(f64),
+}
+
+impl Usd {
+    /// As it is typed on the command line.
+    fn text(&self) -> String {
+        match self {
+            Usd::Text(text) => text.clone(),
+            Usd::Whole(number) => number.to_string(),
+            Usd::Decimal(number) => number.to_string(),
+        }
+    }
 }
 
 /// Rights beyond the workspace.
@@ -90,7 +110,7 @@ impl Config {
     /// The limits that it sets.
     pub fn limits(&self) -> Result<Limits, Failure> {
         let wrong = |key: &str, why: String| Failure::usage(format!("the configuration's budget.{key}: {why}"));
-        let usd = self.budget.usd.as_deref().map(args::usd).transpose().map_err(|why| wrong("usd", why))?;
+        let usd = self.budget.usd.as_ref().map(|usd| args::usd(&usd.text())).transpose().map_err(|why| wrong("usd", why))?;
         let time = self.budget.time.as_deref().map(args::duration).transpose().map_err(|why| wrong("time", why))?;
         Ok(Limits {
             turns: self.budget.turns,

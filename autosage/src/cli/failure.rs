@@ -1,6 +1,7 @@
 //! Why a command could not be carried out, and the exit code that says so.
 
 use std::fmt;
+use trace::Unavailable;
 
 /// A command that could not be carried out.
 #[derive(Debug)]
@@ -17,6 +18,15 @@ impl Failure {
     /// Something that was typed or configured is wrong.
     pub fn usage(text: impl Into<String>) -> Failure {
         Failure::Usage(anyhow::Error::msg(text.into()))
+    }
+
+    /// The part that is not there, where the failure is one of infrastructure.
+    pub fn unavailable(&self) -> Option<Unavailable> {
+        match self {
+            Failure::Usage(_) | Failure::Unsuccessful(_) => None,
+            Failure::Infrastructure(error) if error.is::<sandbox::SandboxError>() => Some(Unavailable::Sandbox),
+            Failure::Infrastructure(_) => Some(Unavailable::Store),
+        }
     }
 
     /// The exit code.

@@ -54,15 +54,24 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     let (workspace, grant) = (started.task.workspace.clone(), started.grant.clone());
     warn_of_weak_walls(kind, &view);
     let (record, events) = Record::open(&folder, parts.clock.clone(), observer)?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(first) = events.first() {
+        view.remind(first);
+    }
+    let shown = view.clone();
     let session = Session { parts, home, folder, thinker, harness, kind, workspace, grant, view, follow_up };
-    runtime()?.block_on(session.hold(async |_, _| {
+    let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         run.go_on(limits, other, other_kind)?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }
         Ok(run)
-    }))
+    }));
+    if let Err(failure) = &ended {
+        shown.end_unrecorded(&name, failure);
+    }
+    ended
 }
 
 /// Leaves a message for the owner of a run.

@@ -86,7 +86,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
         order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
-    let folder = home.run(&run);
+    let (folder, name) = (home.run(&run), run.to_string());
     let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
     let assignment = Assignment { run, task, limits, max_claims, grant: grant.clone(), labels: BTreeMap::new() };
     let surroundings = Surroundings {
@@ -96,19 +96,18 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     };
     warn_of_weak_walls(kind, &view);
     let observer = observer(&view, &thinker, parts);
-    let created = Record::create(&folder, parts.clock.clone(), observer);
-    if created.is_err() {
-        forget_unstarted(&folder);
-    }
-    let record = created?;
+    let (clock, shown) = (parts.clock.clone(), view.clone());
     let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
-    let begun = runtime()?.block_on(
-        session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
-    );
-    if begun.is_err() {
+    let ended = Record::create(&folder, clock, observer).map_err(Failure::from).and_then(|record| {
+        runtime()?.block_on(
+            session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
+        )
+    });
+    if let Err(failure) = &ended {
         forget_unstarted(&folder);
+        shown.end_unrecorded(&name, failure);
     }
-    begun
+    ended
 }
 
 /// A run that never began leaves nothing behind.

@@ -3,7 +3,8 @@
 use super::prose::{clean, columns, counted, cut_to, grouped, length, wrapped};
 use std::collections::BTreeMap;
 use trace::{
-    Called, Delivery, Event, Finished, Observed, Replied, Said, Seq, Started, Status, Stop, Verdict, Verified, What, text_of,
+    Attempt, Called, Delivery, Event, Finished, Observed, Replied, Said, Seq, Started, Status, Stop, Timestamp, Verdict,
+    Verified, What, text_of,
 };
 
 /// Lines of an observation that are shown.
@@ -31,6 +32,8 @@ pub struct Story {
     open: BTreeMap<Seq, Called>,
     /// Whether a provider left out what it used, so that we estimated it.
     estimated: bool,
+    /// Whether the attempts of the request that goes on were told as they failed.
+    waits_told: bool,
 }
 
 /// How a piece of text looks.
@@ -46,7 +49,7 @@ enum Look {
 impl Story {
     /// A story for lines of `width` columns.
     pub fn new(colour: Colour, width: usize) -> Story {
-        let mut story = Story { colour, width, open: BTreeMap::new(), estimated: false };
+        let mut story = Story { colour, width, open: BTreeMap::new(), estimated: false, waits_told: false };
         story.fit(width);
         story
     }
@@ -54,6 +57,12 @@ impl Story {
     /// From here on lines have `width` columns.
     pub fn fit(&mut self, width: usize) {
         self.width = width.max(20);
+    }
+
+    /// A wait of the request that goes on, told when it begins and so not again with its answer.
+    pub fn wait(&mut self, until: Timestamp, reason: &str) -> String {
+        self.waits_told = true;
+        self.lines(&format!("waiting until {until}: {reason}"), 2, "")
     }
 
     /// What the call that goes on at the moment is, in one line.
@@ -77,7 +86,8 @@ impl Story {
             What::Delivered(delivered) => self.delivered(&delivered.what),
             What::Replied(replied) => {
                 self.estimated |= replied.estimated;
-                self.replied(replied)
+                let attempts = if std::mem::take(&mut self.waits_told) { &[] } else { replied.attempts.as_slice() };
+                self.replied(replied, attempts)
             }
             What::Called(called) => {
                 self.open.insert(event.seq, called.clone());
@@ -128,11 +138,11 @@ impl Story {
         }
     }
 
-    fn replied(&self, replied: &Replied) -> String {
+    fn replied(&self, replied: &Replied, attempts: &[Attempt]) -> String {
         let mut text = String::new();
         // What ended the last attempt of a request without answer is told by the end of the turn.
-        let failed = replied.attempts.iter().filter_map(|attempt| attempt.error.as_deref());
-        let told = replied.attempts.len() - usize::from(matches!(replied.stop, Stop::Error(_)) && !replied.attempts.is_empty());
+        let failed = attempts.iter().filter_map(|attempt| attempt.error.as_deref());
+        let told = attempts.len() - usize::from(matches!(replied.stop, Stop::Error(_)) && !attempts.is_empty());
         for error in failed.take(told) {
             text.push_str(&self.paint(Look::Dim, &self.lines(&format!("the model's server: {error}"), 2, "")));
         }

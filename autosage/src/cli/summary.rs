@@ -116,6 +116,11 @@ impl Read {
         self.events.iter().rev().find_map(|event| if let What::Finished(finished) = &event.what { Some(finished) } else { None })
     }
 
+    /// Whether its last turn has ended.
+    fn rests(&self) -> bool {
+        matches!(self.state, State::Ended | State::Waiting | State::Damaged)
+    }
+
     /// Its state.
     pub fn state(&self) -> State {
         self.state
@@ -127,7 +132,8 @@ impl Read {
         Summary {
             run: self.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
             state: self.state,
-            outcome: self.finished().map(|finished| finished.outcome.word()),
+            // A turn that came later and has not ended has no outcome yet.
+            outcome: self.finished().filter(|_| self.rests()).map(|finished| finished.outcome.word()),
             task: started.map(|started| text_of(&started.task.parts)).unwrap_or_default(),
             turns: self.ledger.turns,
             cost_nano_usd: self.ledger.cost(),
@@ -152,7 +158,7 @@ impl Read {
             agents,
             usage: self.ledger.usage,
             checks,
-            answer: self.finished().and_then(|finished| finished.answer.clone()),
+            answer: self.finished().filter(|_| self.rests()).and_then(|finished| finished.answer.clone()),
             active_ms: self.ledger.active_ms,
             events: self.events.len() as u64,
             digest: self.digest,

@@ -1,5 +1,6 @@
 //! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
 
+use super::failure::Failure;
 use super::print;
 use super::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
 use super::story::{Colour, Story};
@@ -7,15 +8,15 @@ use crate::{Parts, Person, Printer};
 use engine::Ledger;
 use model::Heard;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{Clock, Event, Millis, NanoUsd, Timestamp, What};
+use trace::{Clock, Event, Finished, Millis, NanoUsd, Outcome, Timestamp, What};
 
 /// How a run is shown. Shared by the record (events), the model (words) and the ticker.
 #[derive(Clone)]
 pub struct View(Arc<Mutex<Shown>>);
 
 enum Shown {
-    /// The record's lines, to standard output.
-    Lines(Printer),
+    /// The record's lines, to standard output; and what they add up to.
+    Lines { printer: Printer, ledger: Ledger },
     /// The story, to standard error.
     Story { story: Story, printer: Printer, status: Option<Box<Live>> },
 }
@@ -57,7 +58,7 @@ impl View {
     /// The view for `--json`, for a person at a terminal, or for a log.
     pub fn new(json: bool, parts: &Parts) -> View {
         let shown = match json {
-            true => Shown::Lines(parts.out.clone()),
+            true => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
             false => {
                 let (colour, width) = look(parts);
                 let story = Story::new(colour, width);
@@ -85,7 +86,10 @@ impl View {
     /// An event was written.
     pub fn event(&self, event: &Event, line: &str) {
         match &mut *self.lock() {
-            Shown::Lines(printer) => print(printer, &format!("{line}\n")),
+            Shown::Lines { printer, ledger } => {
+                ledger.fold(event);
+                print(printer, &format!("{line}\n"));
+            }
             Shown::Story { story, printer, status } => {
                 let text = story.tell(event);
                 match status {
@@ -105,10 +109,10 @@ impl View {
     /// Words came from the model.
     pub fn heard(&self, heard: Heard<'_>) {
         match &mut *self.lock() {
-            Shown::Lines(_) => {}
-            Shown::Story { printer, status: None, .. } => {
+            Shown::Lines { .. } => {}
+            Shown::Story { story, printer, status: None } => {
                 if let Heard::Waiting { until, reason } = heard {
-                    print(printer, &format!("waiting until {until}: {}\n", clean(reason)));
+                    print(printer, &story.wait(until, reason));
                 }
             }
             Shown::Story { status: Some(live), .. } => match heard {
@@ -176,7 +180,7 @@ impl View {
     /// Says something beside the story; nothing where standard output is the event stream and so is standard error's.
     pub fn say(&self, text: &str) {
         match &mut *self.lock() {
-            Shown::Lines(_) => {}
+            Shown::Lines { .. } => {}
             Shown::Story { printer, status, .. } => {
                 let cleared = status.as_mut().map(|live| live.clear()).unwrap_or_default();
                 print(printer, &format!("{cleared}{text}"));
@@ -184,9 +188,44 @@ impl View {
         }
     }
 
+    /// The turn ended because a part that it stands on is gone, and the record cannot say so: a program that reads the lines
+    /// is told all the same, in a last line that is marked as unrecorded.
+    pub fn end_unrecorded(&self, run: &str, failure: &Failure) {
+        let (Shown::Lines { printer, ledger }, Some(what), Ok(run)) = (&*self.lock(), failure.unavailable(), run.parse()) else {
+            return;
+        };
+        let finished = Finished {
+            run,
+            outcome: Outcome::Infrastructure { what, reason: failure.to_string() },
+            answer: None,
+            usage: ledger.usage,
+            cost_nano_usd: ledger.cost(),
+            turns: ledger.turns,
+            active_ms: ledger.active_ms,
+        };
+        #[derive(serde::Serialize)]
+        struct Unrecorded {
+            v: u32,
+            kind: &'static str,
+            recorded: bool,
+            #[serde(flatten)]
+            finished: Finished,
+        }
+        let line = Unrecorded { v: trace::VERSION, kind: "Finished", recorded: false, finished };
+        // Plain texts and numbers always become JSON.
+        print(printer, &format!("{}\n", serde_json::to_string(&line).unwrap_or_default()));
+    }
+
+    /// A run that was shown before goes on: what it is, in the words of its first event.
+    pub fn remind(&self, first: &Event) {
+        if let Shown::Story { story, printer, .. } = &mut *self.lock() {
+            print(printer, &story.tell(first));
+        }
+    }
+
     /// Whether standard output carries the record's lines, and so nothing else.
     pub fn is_lines(&self) -> bool {
-        matches!(*self.lock(), Shown::Lines(_))
+        matches!(*self.lock(), Shown::Lines { .. })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {

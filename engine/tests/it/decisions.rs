@@ -49,7 +49,10 @@ fn a_run_thinks_first_and_a_reply_without_calls_ends_it() {
 fn a_call_as_text_gets_one_nudge() {
     let call = "<tool_call>ls</tool_call>";
     after(&begin().said(call), expect!["think, 1000 tokens at most"]);
-    after(&begin().said(call).said(call), expect!["finish failed: the model writes its calls as text, so nothing is run; try another"]);
+    after(
+        &begin().said(call).said(call),
+        expect!["finish failed: the model writes its calls as text, so nothing is run; try another"],
+    );
     let made_one = begin().said(call).called(&["bash {}"]).began(0).observed(0, Status::Ok);
     after(&made_one.said(call), expect!["think, 1000 tokens at most"]);
     after(&begin().said(call).said(call).message("again").said(call), expect!["think, 1000 tokens at most"]);

@@ -112,6 +112,12 @@ async fn records_of_this_and_other_runs_are_not_seen() {
     contained(&folders, &WALLED[..1], around.clone(), &format!("cat {}", path.display())).await;
     let refused = folders.granted(Kind::Reduced, around).await.err().unwrap().to_string();
     assert!(refused.contains("never shown"), "{refused}");
+    // Nor where it is granted itself, or a part of it.
+    for kind in WALLED {
+        let inside = Grant { write: vec![folders.path("run")], ..Grant::default() };
+        let refused = folders.granted(kind, inside).await.err().unwrap().to_string();
+        assert!(refused.contains("never shown"), "{kind}: {refused}");
+    }
 }
 
 #[tokio::test]

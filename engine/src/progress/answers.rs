@@ -1,0 +1,155 @@
+//! What the rest of the engine, and whoever watches a run, asks of the fold.
+
+use super::{Claim, OpenCall, Progress};
+use crate::harness::Harness;
+use crate::ledger::Ledger;
+use model::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{CallId, Check, Digest, Fault, FileSeen, ModelSpec, Outcome, Part, Seq, Started, Status, ToolSpec, Verdict};
+
+impl Progress {
+    /// The harness that the run started with.
+    pub fn harness(&self) -> &Harness {
+        &self.harness
+    }
+
+    /// What the run started from; absent before its first event.
+    pub fn started(&self) -> Option<&Started> {
+        self.started.as_deref()
+    }
+
+    /// The instructions that every prompt begins with.
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// The model that is asked now.
+    pub fn model(&self) -> Option<&ModelSpec> {
+        self.model.as_ref()
+    }
+
+    /// The kind of walls of the last session.
+    pub fn backend(&self) -> Option<&str> {
+        self.backend.as_deref()
+    }
+
+    /// The tools as the agent sees them: fixed when it starts.
+    pub fn tools(&self) -> &[ToolSpec] {
+        self.started.as_ref().map_or(&[], |started| &started.tools)
+    }
+
+    /// What the call `id` of the last reply came to, once it has an observation.
+    pub fn result(&self, id: &CallId) -> Option<(Status, &[Part])> {
+        let result = self.calls.iter().find(|call| call.id == *id)?.result.as_ref();
+        result.map(|(status, content)| (*status, content.as_slice()))
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The calls of the last reply that have no observation yet, in order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.calls.iter().filter(|call| call.result.is_none())
+    }
+
+    /// The budget.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The claim that stands, if one does.
+    pub fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// Whether the claim that stands was judged for good: the turn ends with it.
+    pub fn is_judged(&self) -> bool {
+        match self.claim.as_ref().and_then(|claim| claim.verdict.as_ref()) {
+            Some(Verdict::Pass | Verdict::Unjudged { .. }) => true,
+            Some(Verdict::Fail) => self.claims_left() == 0,
+            None => false,
+        }
+    }
+
+    /// How many more claims the checks judge.
+    pub fn claims_left(&self) -> u32 {
+        self.started.as_ref().map_or(0, |started| started.max_claims).saturating_sub(self.claims)
+    }
+
+    /// The checks that judge a claim.
+    pub fn checks(&self) -> &[Check] {
+        self.started.as_ref().map_or(&[], |started| &started.task.checks)
+    }
+
+    /// The agent's last words to the person.
+    pub fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    /// Whether the agent goes on writing its calls as text, though it was told that nothing is run so.
+    pub fn talks_only(&self) -> bool {
+        self.talks_only
+    }
+
+    /// Whether the turn is to end because someone asked for it.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Why the last request has no usable answer.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Why the sandbox is gone.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// How the turn of the user ended; absent while it goes on.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// The inbox files that were taken in.
+    pub fn delivered(&self) -> &BTreeSet<String> {
+        &self.delivered
+    }
+
+    /// The directory that the last command left.
+    pub fn cwd(&self) -> Option<&std::path::Path> {
+        self.cwd.as_deref()
+    }
+
+    /// The variables and functions that the last command left.
+    pub fn shell(&self) -> Option<&BTreeMap<String, Option<String>>> {
+        self.shell.as_ref()
+    }
+
+    /// What the agent last saw of the file at `path`.
+    pub fn seen(&self, path: &str) -> Option<&FileSeen> {
+        self.seen.get(path)
+    }
+
+    /// The whole output of the call at `call`, where its observation left some out.
+    pub fn output(&self, call: Seq) -> Option<Digest> {
+        self.outputs.get(&call).copied()
+    }
+
+    /// How many answers came, usable or not, but for those that we broke off: the position of a recorded conversation.
+    pub fn replies(&self) -> u64 {
+        self.replies
+    }
+
+    /// The place of the next event.
+    pub fn next_seq(&self) -> Seq {
+        self.next
+    }
+
+    /// The request whose answer is awaited.
+    pub fn asked(&self) -> Option<Seq> {
+        self.asked
+    }
+}
