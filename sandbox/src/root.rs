@@ -173,10 +173,12 @@ impl Root {
             _ => self.top.try_clone()?,
         };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        if own && shape == Shape::Folder && make(&parent, name, shape) == Err(Errno::EXIST) {
+        let mut made = make(&parent, name, shape);
+        if own && shape == Shape::Folder && made == Err(Errno::EXIST) {
             rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
+            made = make(&parent, name, shape);
         }
-        match make(&parent, name, shape) {
+        match made {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(e.into()),
         }

@@ -2,10 +2,10 @@
 
 mod processes;
 
-pub use processes::{LONG, is_running, mark, until};
+pub use processes::{LONG, is_running, mark, present, until};
 
 use sandbox::{Command, Environment, Exit, Kind, Limits, Plan, Program, Sandbox, SandboxError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use trace::Grant;
 
@@ -99,19 +99,4 @@ pub async fn run_command(environment: &Environment, command: &Command) -> Ran {
 
 pub async fn run(environment: &Environment, text: &str) -> Ran {
     run_command(environment, &script(text)).await
-}
-
-/// Whether a program is installed. Where it is not, the test says so and ends, unless `AUTOSAGE_REQUIRE` names it.
-pub fn present(program: &str) -> bool {
-    let found = ["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
-    if !found {
-        #[allow(clippy::disallowed_methods, reason = "the variable is the interface of the test runner")]
-        let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();
-        assert!(!required.split([',', ' ']).any(|name| name == program), "{program} is required and missing");
-        #[allow(clippy::print_stdout, reason = "what was not tested has to be seen")]
-        {
-            println!("skipped: no {program}");
-        }
-    }
-    found
 }

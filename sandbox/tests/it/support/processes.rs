@@ -1,4 +1,4 @@
-//! Processes as the whole machine sees them: marked, looked for, waited for.
+//! Processes as the whole machine sees them: marked, looked for, waited for; and programs that are installed or not.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,4 +31,19 @@ pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
         }
     });
     waited.await.expect("it came to hold in time");
+}
+
+/// Whether a program is installed. Where it is not, the test says so and ends, unless `AUTOSAGE_REQUIRE` names it.
+pub fn present(program: &str) -> bool {
+    let found = ["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
+    if !found {
+        #[allow(clippy::disallowed_methods, reason = "the variable is the interface of the test runner")]
+        let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();
+        assert!(!required.split([',', ' ']).any(|name| name == program), "{program} is required and missing");
+        #[allow(clippy::print_stdout, reason = "what was not tested has to be seen")]
+        {
+            println!("skipped: no {program}");
+        }
+    }
+    found
 }
