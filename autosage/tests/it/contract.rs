@@ -335,3 +335,21 @@ fn a_server_that_is_not_there_is_named_with_what_to_do() {
     assert_eq!(called.code, 4, "{}", called.err);
     assert!(called.err.contains(&url), "{}", called.err);
 }
+
+#[test]
+fn a_disk_that_refuses_ends_the_run_with_a_line_that_says_so() {
+    let (place, server) = (Place::new("full-disk"), Server::start(script(FOREVER)));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--json"];
+    args.extend(place.arguments(&server, &work));
+    // No file may grow beyond some KiB, as on a disk that is full.
+    let limited = place.limited(11, &args);
+    assert_eq!(limited.code, 4, "{limited:?}");
+    let last = lines(&limited).pop().unwrap();
+    assert_eq!((&last["kind"], &last["recorded"]), (&"Finished".into(), &false.into()), "{last}");
+    assert_eq!((&last["outcome"], &last["what"]), (&"infrastructure".into(), &"store".into()), "{last}");
+    // What was written is whole, and the run goes on where there is room again.
+    assert_eq!(place.start(&["show", "--last", "--verify"]).code, 0);
+    let resumed = place.start(&["resume", "--last", "--config", "none"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+}

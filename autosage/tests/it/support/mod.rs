@@ -142,6 +142,21 @@ impl Place {
         Called { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// Runs the real binary in a shell that lets no file grow beyond `kib` KiB.
+    #[allow(clippy::disallowed_methods, reason = "a test of the binary starts the binary")]
+    pub fn limited(&self, kib: u32, args: &[&str]) -> Called {
+        let script = format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$@\"");
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &script, PROGRAM]).args(args).env_clear().env("AUTOSAGE_HOME", self.home());
+        command
+            .env("HOME", self.root.join("person"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Called { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+
     /// The arguments that name `server` and this workspace.
     pub fn arguments<'a>(&'a self, server: &'a Server, work: &'a str) -> Vec<&'a str> {
         vec!["--model", "openai-compatible/scripted", "--base-url", &server.base_url, "--workspace", work, "--config", "none"]
