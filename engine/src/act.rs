@@ -31,6 +31,10 @@ pub(crate) async fn serve(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]
     if begun.iter().any(|(_, call, arguments)| changes_world(run.progress(), call, arguments)) {
         run.sync()?;
     }
+    // Made once, before calls that are served side by side each make one; why it cannot be made is told by each.
+    if begun.len() > 1 {
+        let _ = engine.environments.agent().await;
+    }
     let mut observed: Vec<Option<Observed>> = vec![None; begun.len()];
     let (seen, left) = (&*run, run.progress().ledger().left().time_ms);
     let mut serving: FuturesUnordered<_> = begun
@@ -158,7 +162,11 @@ async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> O
         left_ms: progress.ledger().left().time_ms,
         at,
     };
-    engine.toolbox.serve(call, &room).await
+    let observed = engine.toolbox.serve(call, &room).await;
+    if observed.status == Status::Unavailable {
+        engine.environments.forget();
+    }
+    observed
 }
 
 /// Ends when the run's time is over; never, where it has no limit.

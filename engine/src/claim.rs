@@ -40,18 +40,17 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
     let left = run.progress().ledger().left().time_ms;
     let unjudged = |reason: &str| (Verdict::Unjudged { reason: reason.to_owned() }, Vec::new());
     let began = engine.clock.elapsed();
-    let environment = engine.environments.fresh().await;
-    let (verdict, results) = match environment {
-        Ok(ref environment) => tokio::select! {
-            verdict = verify::verify(&checks, environment, caps) => verdict,
-            () = engine.interrupt.raised() => unjudged("interrupted"),
-            () = time_is_over(engine, left) => unjudged("the run's time was over"),
-        },
-        Err(ref error) => unjudged(&error.to_string()),
-    };
-    if let Ok(environment) = environment {
+    let judged = async {
+        let environment = engine.environments.fresh().await?;
+        let judged = verify::verify(&checks, &environment, caps).await;
         environment.close().await;
-    }
+        Ok::<_, sandbox::SandboxError>(judged)
+    };
+    let (verdict, results) = tokio::select! {
+        judged = judged => judged.unwrap_or_else(|error| unjudged(&error.to_string())),
+        () = engine.interrupt.raised() => unjudged("interrupted"),
+        () = time_is_over(engine, left) => unjudged("the run's time was over"),
+    };
     let took_ms = engine.clock.elapsed().saturating_sub(began);
     let verified = Verified { verdict, checks: results, took_ms };
     run.note(Some(claim), What::Verified(verified.clone()))?;

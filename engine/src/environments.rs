@@ -2,7 +2,10 @@
 
 use sandbox::{Environment, Plan, Sandbox, SandboxError};
 use std::cell::RefCell;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::{fs, io};
 
 /// Makes the environments of one session, all after one plan.
 pub struct Environments<'a> {
@@ -29,13 +32,20 @@ impl<'a> Environments<'a> {
         Ok(Rc::clone(self.open.borrow_mut().get_or_insert(made)))
     }
 
-    /// A fresh environment, after the agent's own is closed and everything in it has ended.
+    /// A fresh environment for the checks, after the agent's own is closed and everything in it has ended. Its home and its
+    /// `/tmp` are empty ones of its own: what an agent leaves in its home must not steer its judge.
     ///
     /// # Errors
     /// Where it cannot be made.
     pub async fn fresh(&self) -> Result<Environment, SandboxError> {
         self.close().await;
-        self.sandbox.environment(&self.plan).await
+        let plan = Plan { home: emptied(&self.plan.home)?, tmp: emptied(&self.plan.tmp)?, ..self.plan.clone() };
+        self.sandbox.environment(&plan).await
+    }
+
+    /// The agent's environment is gone; the next use makes a new one.
+    pub(crate) fn forget(&self) {
+        self.open.borrow_mut().take();
     }
 
     /// Ends everything that runs in the agent's environment. The next use makes a new one.
@@ -45,4 +55,17 @@ impl<'a> Environments<'a> {
             environment.close().await;
         }
     }
+}
+
+/// An empty folder for the checks, beside the agent's own.
+fn emptied(agents: &Path) -> io::Result<PathBuf> {
+    let mut name = agents.file_name().unwrap_or_default().to_owned();
+    name.push("-of-checks");
+    let folder = agents.with_file_name(name);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
 }

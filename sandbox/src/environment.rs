@@ -52,11 +52,8 @@ impl Sandbox {
     pub fn start(kind: Kind, program: Program) -> Result<Sandbox, SandboxError> {
         let (near, far) = wire::sockets()?;
         let (program, mut command) = command(program, zygote::NAME)?;
-        command.stdin(far).stdout(Stdio::null());
+        command.arg(kind.to_string()).stdin(far).stdout(Stdio::null());
         let child = command.spawn().map_err(|source| SandboxError::Start { program, source })?;
-        if kind == Kind::Native {
-            wire::send(&near, &ToZygote::Expect, &[])?;
-        }
         Ok(Sandbox { kind, zygote: Arc::new(Zygote { socket: Some(near), child }) })
     }
 
@@ -100,6 +97,8 @@ pub(crate) fn command(program: Program, name: &str) -> Result<(PathBuf, std::pro
     };
     #[allow(clippy::disallowed_methods, reason = "this is the crate that starts processes, and this the place")]
     let mut command = std::process::Command::new(&program);
+    // Ctrl-C at a terminal is a signal to the engine's whole process group; what becomes of the sandbox is the engine's to say.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.arg0(name).env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
     Ok((program, command))
 }

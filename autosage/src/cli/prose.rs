@@ -2,6 +2,13 @@
 
 use unicode_width::UnicodeWidthChar;
 
+/// `text` as it stands, but for control characters other than line ends and tabs: no answer needs them, and standard output
+/// may be a terminal.
+pub fn harmless(text: &str) -> String {
+    let stands = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    text.chars().map(|c| if stands(c) { c } else { '\u{fffd}' }).collect()
+}
+
 /// `text` without what a terminal would obey: control characters become visible stand-ins, tabs become spaces.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());

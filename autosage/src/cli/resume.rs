@@ -47,6 +47,10 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     }
     let other = (Some(spec) != before).then(|| spec.clone());
     let kind_before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
+    if kind_before == Some(sandbox::Kind::Host) && args.sandbox.is_none() {
+        // No record takes the walls away: that is for a person to say, each time.
+        return Err(Failure::usage("this run had no walls: say --sandbox host to go on so, or --sandbox native"));
+    }
     let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let view = View::new(args.view.json, parts);

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
+use super::prose::harmless;
 use super::view::View;
 use super::wiring::{self, Thinker};
 use crate::{Parts, Person};
@@ -197,7 +198,7 @@ impl Session<'_> {
         if let (Person::Absent, Some(answer)) = (self.parts.person, run.progress().answer())
             && !self.view.is_lines()
         {
-            print(&self.parts.out, &format!("{}\n", answer.trim_end()));
+            print(&self.parts.out, &format!("{}\n", harmless(answer.trim_end())));
         }
         let id = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let hint = match outcome {
@@ -210,7 +211,8 @@ impl Session<'_> {
             Outcome::Infrastructure { .. } if self.thinker.recorded.is_some() => format!("resume {id} --model PROVIDER/NAME"),
             Outcome::Infrastructure { .. } | Outcome::Paused { .. } | Outcome::Interrupted => format!("resume {id}"),
         };
-        self.view.say(&format!("go on with: {} {hint}\n", self.parts.name));
+        let walls = if self.kind == sandbox::Kind::Host { " --sandbox host" } else { "" };
+        self.view.say(&format!("go on with: {} {hint}{walls}\n", self.parts.name));
     }
 }
 

@@ -115,7 +115,9 @@ fn event_line(event: &Event) -> String {
         What::Finished(finished) => finished.outcome.word().to_owned(),
         What::Unknown { .. } => "(unknown to this version)".to_owned(),
     };
-    format!("{:>5}  {}  {:<9}{cause}  {what}\n", event.seq.0, event.at, event.what.kind())
+    let line = format!("{:>5}  {}  {:<9}{cause}  {what}", event.seq.0, event.at, event.what.kind());
+    // Every name in a record may come from elsewhere.
+    format!("{}\n", super::prose::clean(&line))
 }
 
 fn one_line(text: &str) -> String {

@@ -119,7 +119,7 @@ impl Story {
     }
 
     fn started(&self, started: &Started) -> String {
-        let head = format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend);
+        let head = clean(&format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend));
         let place = format!("{}\n", clean(&started.task.workspace.display().to_string()));
         let task = self.prose(&text_of(&started.task.parts), COMMAND_LINES, "");
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));

@@ -68,7 +68,8 @@ pub fn thinker(
     };
     let spec = catalog::find(id, &overrides).map_err(|error| usage(error.into()))?;
     let key_var = args.key_env.as_deref().or(config.key_env.as_deref());
-    let key = key(key_var, provider, &spec, parts)?;
+    let named_by = if typed.or(named).or(configured).is_some() { NamedBy::Person } else { NamedBy::Record };
+    let key = key(key_var, provider, &spec, named_by, parts)?;
     let connected = model::connect(spec, Access { key, key_var: key_var.map(str::to_owned), ..Access::default() });
     match &args.record {
         None => Ok(Thinker { model: Arc::from(connected), recorded: None, recorder: None }),
@@ -80,16 +81,38 @@ pub fn thinker(
     }
 }
 
+/// Who named a server's address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    /// The person: typed, configured or in a variable; or it is the provider's usual one.
+    Person,
+    /// The record of the run that goes on.
+    Record,
+}
+
 /// The key that goes to the model's server. A provider's own key goes to its own host, or to the one that its own
-/// `*_BASE_URL` names; to any other address goes only what `--key-env` names.
-fn key(named: Option<&str>, provider: &Provider, spec: &ModelSpec, parts: &Parts) -> Result<Option<String>, Failure> {
+/// `*_BASE_URL` names; to any other address goes only what `--key-env` names. None goes where only a record leads.
+fn key(
+    named: Option<&str>,
+    provider: &Provider,
+    spec: &ModelSpec,
+    named_by: NamedBy,
+    parts: &Parts,
+) -> Result<Option<String>, Failure> {
+    let address = spec.base_url.as_deref().unwrap_or_default();
+    let only_recorded = named_by == NamedBy::Record && !provider.is_at(address);
+    let name = named.unwrap_or(provider.key_var);
+    if only_recorded && parts.variable(name).is_some() {
+        let text =
+            format!("the key in {name} is not sent to {address}, which only the run's record names: type it with --base-url");
+        return Err(Failure::usage(text));
+    }
     if let Some(name) = named {
         let key = parts
             .variable(name)
             .ok_or_else(|| Failure::usage(format!("--key-env names the variable {name}, which is not set")))?;
         return Ok(Some(key.to_owned()));
     }
-    let address = spec.base_url.as_deref().unwrap_or_default();
     let by_variable = provider.base_url_var.and_then(|name| parts.variable(name));
     let is_own = provider.base_url.is_none()
         || provider.is_at(address)

@@ -353,3 +353,55 @@ fn a_disk_that_refuses_ends_the_run_with_a_line_that_says_so() {
     let resumed = place.start(&["resume", "--last", "--config", "none"]);
     assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
 }
+
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_engine_and_not_its_sandbox() {
+    let answers = r#"[{"text": "Done."}]"#;
+    let (place, server) = (Place::new("group"), Server::start(script(answers)));
+    let (work, path) = (place.work().display().to_string(), pipe(&place));
+    let mut args = vec!["run", "go", "--json", "--check", "echo begun >pipe; sleep 300"];
+    args.extend(place.arguments(&server, &work));
+    let mut command = place.command(&args);
+    // A terminal signals the whole group of the program in front.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(File::open(&path).unwrap()).read_line(&mut line).unwrap();
+    let group = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let verdict = place.events().iter().find_map(|event| match &event.what {
+        trace::What::Verified(verified) => Some(verified.verdict.clone()),
+        _ => None,
+    });
+    assert_eq!(verdict, Some(trace::Verdict::Unjudged { reason: "interrupted".to_owned() }));
+}
+
+#[test]
+fn what_an_agent_leaves_in_its_home_does_not_steer_its_judge() {
+    let plant = "echo planted >~/.profile; echo planted >/tmp/planted; touch ~/planted";
+    let (place, server) = (Place::new("judge"), Server::start(vec![call(plant)]));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--check", "ls -A ~ /tmp; test ! -e ~/planted && test ! -e /tmp/planted"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.start(&args);
+    assert_eq!(called.code, 0, "{}", called.err);
+}
+
+#[test]
+fn a_record_cannot_take_the_walls_away_or_a_key() {
+    let (place, server) = (Place::new("forged"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--sandbox", "host"];
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
+    assert!(resumed.code == 2 && resumed.err.contains("--sandbox host"), "{resumed:?}");
+    let again = ["resume", "--last", "--config", "none", "-m", "on", "--sandbox", "native"];
+    let output = place.command(&again).env("AUTOSAGE_API_KEY", "secret").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--base-url"));
+    assert_eq!(place.start(&again).code, 0);
+    assert!(server.keys().iter().all(Option::is_none));
+}
