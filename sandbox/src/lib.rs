@@ -64,8 +64,9 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// the sandbox's own; then it never returns.
 pub fn enter(ops: Ops) {
     ENTERED.store(true, Ordering::Relaxed);
-    match std::env::args_os().next() {
-        Some(name) if name == zygote::NAME => zygote::serve(ops),
+    let mut arguments = std::env::args_os();
+    match arguments.next() {
+        Some(name) if name == zygote::NAME => zygote::serve(arguments.next(), ops),
         Some(name) if name == probe::NAME => probe::serve(),
         _ => {}
     }

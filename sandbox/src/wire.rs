@@ -17,8 +17,6 @@ use std::os::unix::fs::FileExt;
 /// To the zygote.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToZygote {
-    /// Native environments will be asked for: begin the next before it is.
-    Expect,
     /// Make an environment. With one descriptor: init's end of the control socket.
     Environment(Box<Layout>),
 }

@@ -12,17 +12,24 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 
 /// The name under which a program is started to be the zygote; its socket is standard input.
 pub(crate) const NAME: &str = "autosage-zygote";
 
-/// Serves the socket that is this process's standard input; never returns.
-pub(crate) fn serve(ops: Ops) -> ! {
+/// Serves the socket that is this process's standard input, with environments of the kind that is its argument; never
+/// returns.
+pub(crate) fn serve(kind: Option<OsString>, ops: Ops) -> ! {
+    let Some(kind) = kind.and_then(|kind| kind.to_str()?.parse().ok()) else { sys::exit(1) };
     let Ok((socket, signals)) = prepare() else { sys::exit(1) };
-    let mounts = std::fs::File::open("/proc/self/mountinfo").ok();
-    Zygote { socket, signals, mounts, ops, inits: Vec::new(), next: Next::Unwanted }.serve()
+    let mounts = File::open("/proc/self/mountinfo").ok();
+    let mut zygote = Zygote { kind, socket, signals, mounts, ops, inits: Vec::new(), next: Next::Unwanted };
+    if kind == Kind::Native {
+        zygote.fork_ahead();
+    }
+    zygote.serve()
 }
 
 fn prepare() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -34,21 +41,15 @@ fn prepare() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 struct Zygote {
+    kind: Kind,
     socket: OwnedFd,
     signals: OwnedFd,
     /// Readable with priority when the machine's mounts have changed.
     mounts: Option<File>,
     ops: Ops,
-    inits: Vec<Init>,
+    /// The inits that have their layout, each with its control group where one could be made.
+    inits: Vec<(Pid, Option<Cgroup>)>,
     next: Next,
-}
-
-/// An init that has its layout.
-struct Init {
-    pid: Pid,
-    kind: Kind,
-    /// Where one could be made.
-    _group: Option<Cgroup>,
 }
 
 /// An init that has none yet. Dropping this lets it end.
@@ -59,7 +60,7 @@ struct New {
 
 /// What waits for the next layout: an init in namespaces of its own, which take long to make.
 enum Next {
-    /// Nobody said that native environments will be asked for, or they cannot be made here.
+    /// Forking one when it is asked for is quick, or is refused here.
     Unwanted,
     Missing,
     Waiting(New),
@@ -72,14 +73,15 @@ impl Zygote {
         loop {
             let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             fds.extend(self.mounts.as_ref().map(|mounts| PollFd::new(mounts, PollFlags::PRI)));
-            match poll(&mut fds, self.patience().as_ref()) {
+            // An environment that was just made is not to be disturbed in its first moments.
+            let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            match poll(&mut fds, matches!(self.next, Next::Missing).then_some(&moment)) {
                 Ok(0) => {
-                    // What is refused now is tried again when it is needed, and then somebody is there to be told.
-                    self.next = self.fork(Some(Net::Own)).map_or(Next::Unwanted, Next::Waiting);
+                    self.fork_ahead();
                     continue;
                 }
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => job::end(Kind::Host),
+                Err(_) => job::end(self.kind),
             }
             let asked = !fds[0].revents().is_empty();
             let remounted = fds.get(2).is_some_and(|mounts| !mounts.revents().is_empty());
@@ -92,7 +94,6 @@ impl Zygote {
             }
             if asked {
                 match wire::receive::<ToZygote>(&self.socket) {
-                    Ok(Some((ToZygote::Expect, _))) => self.next = Next::Missing,
                     Ok(Some((ToZygote::Environment(layout), fds))) => self.environment(layout, fds),
                     Ok(None) | Err(_) => self.end(),
                 }
@@ -100,18 +101,9 @@ impl Zygote {
         }
     }
 
-    /// How long nothing may happen before an init is forked ahead of time, if one is missing: the one that was just given
-    /// its layout is not to be disturbed.
-    fn patience(&self) -> Option<Timespec> {
-        const MOMENT_NS: i64 = 20_000_000;
-        let missing = matches!(self.next, Next::Missing);
-        missing.then_some(Timespec { tv_sec: 0, tv_nsec: if self.inits.is_empty() { 0 } else { MOMENT_NS } })
-    }
-
     /// Ends after the inits, which see the end of their own sockets and clean up; what takes too long is killed.
     fn end(mut self) -> ! {
         let patience = Timespec { tv_sec: 2, tv_nsec: 0 };
-        self.next = Next::Unwanted;
         while !self.inits.is_empty() {
             match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&patience)) {
                 Ok(1) | Err(Errno::INTR) => {}
@@ -120,7 +112,7 @@ impl Zygote {
             while sys::next_signal(&self.signals).is_some() {}
             self.reap();
         }
-        job::end(Kind::Host)
+        job::end(self.kind)
     }
 
     fn reap(&mut self) {
@@ -129,12 +121,11 @@ impl Zygote {
         if matches!(&self.next, Next::Waiting(new) if has_ended(new.pid)) {
             self.next = Next::Missing;
         }
+        let before = self.inits.len();
+        self.inits.retain(|(pid, _)| !has_ended(*pid));
         // What a native init leaves is dead with its namespace.
-        let orphaned = self.inits.iter().any(|init| init.kind != Kind::Native && has_ended(init.pid));
-        self.inits.retain(|init| !has_ended(init.pid));
-        if orphaned {
-            let spare = if let Next::Waiting(new) = &self.next { Some(new.pid) } else { None };
-            processes::kill_orphans(&self.inits.iter().map(|init| init.pid).chain(spare).collect::<Vec<_>>());
+        if self.kind != Kind::Native && self.inits.len() < before {
+            processes::kill_orphans(&self.inits.iter().map(|(pid, _)| *pid).collect::<Vec<_>>());
         }
     }
 
@@ -147,7 +138,7 @@ impl Zygote {
     }
 
     fn create(&mut self, layout: Box<Layout>, control: &OwnedFd) -> Result<(), Failed> {
-        let namespaces = match layout.kind {
+        let namespaces = match self.kind {
             Kind::Native => Some(if layout.network { Net::Host } else { Net::Own }),
             Kind::Reduced | Kind::Host => None,
         };
@@ -159,10 +150,15 @@ impl Zygote {
             }
         };
         // Before it can start anything. Most machines give none; then limits hold per process.
-        let group = if layout.kind == Kind::Host { None } else { Cgroup::around(new.pid, &layout.limits).ok() };
-        self.inits.push(Init { pid: new.pid, kind: layout.kind, _group: group });
+        let group = if self.kind == Kind::Host { None } else { Cgroup::around(new.pid, &layout.limits).ok() };
+        self.inits.push((new.pid, group));
         wire::send(&new.socket, &ToNew::Environment(layout), &[control.as_fd()]).map_err(|e| ("starting init", e))?;
         init::born(control, &FromInit::Born, new.pid).map_err(|e| ("telling the engine", e))
+    }
+
+    fn fork_ahead(&mut self) {
+        // What is refused now is tried again when it is needed, and then somebody is there to be told.
+        self.next = self.fork(Some(Net::Own)).map_or(Next::Unwanted, Next::Waiting);
     }
 
     fn fork(&self, namespaces: Option<Net>) -> Result<New, Failed> {
