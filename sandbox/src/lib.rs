@@ -31,6 +31,7 @@ mod job;
 mod layout;
 mod limits;
 mod mounts;
+mod parts;
 mod placeholder;
 mod places;
 mod plan;

@@ -1,9 +1,11 @@
-//! Mounts as descriptors: made, copied and restricted before they are attached anywhere.
+//! Mounts as descriptors, made, copied and restricted before they are attached anywhere; and what they are attached to.
 
 use crate::layout::Access;
 use crate::sys;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
@@ -68,4 +70,26 @@ fn mounted(context: &OwnedFd, attributes: u64) -> io::Result<OwnedFd> {
 pub(crate) fn attach(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(rustix::mount::move_mount(tree, "", point, "", flags)?)
+}
+
+/// What a mount point has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Folder,
+    File,
+}
+
+pub(crate) fn shape_of(found: &OwnedFd) -> io::Result<Shape> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode);
+    Ok(if kind == FileType::Directory { Shape::Folder } else { Shape::File })
+}
+
+pub(crate) fn make(parent: &OwnedFd, name: &OsStr, shape: Shape) -> rustix::io::Result<()> {
+    match shape {
+        Shape::Folder => rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)),
+        Shape::File => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o644)).map(drop)
+        }
+    }
 }

@@ -5,19 +5,14 @@
 
 use crate::git::{self, Guarded};
 use crate::layout::{Access, Layout, Place};
-use crate::mounts::{READ, WRITE, attach, attributes, filesystem, layered, tree, tree_of};
-use crate::sys;
+use crate::mounts::{READ, Shape, WRITE, attach, attributes, filesystem, layered, make, shape_of, tree, tree_of};
+use crate::{parts, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, UnmountFlags};
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Where the new root keeps what is mounted elsewhere, or copies of it.
-const PARTS: &str = ".parts";
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// A step that failed, and how.
 #[derive(Debug)]
@@ -55,7 +50,11 @@ pub(crate) fn compose(mut root: Root, layout: &Layout) -> Result<Guarded, StepEr
         root.folder(Path::new(path)).step(|| format!("making {path}"))?;
     }
     for (path, text) in [("/var/tmp", "/tmp"), ("/var/run", "/run")] {
-        root.link(Path::new(path), Path::new(text)).step(|| format!("linking {path}"))?;
+        match root.link(Path::new(path), Path::new(text)) {
+            // A place lies there or below, the workspace perhaps.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked.step(|| format!("linking {path}"))?,
+        }
     }
     root.mask(&layout.masks)?;
     let guarded = git::guard(&root, layout)?;
@@ -95,36 +94,14 @@ pub(crate) struct Root {
     private: Vec<PathBuf>,
 }
 
-/// What a mount point has to be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Folder,
-    File,
-}
-
-fn shape_of(found: &OwnedFd) -> io::Result<Shape> {
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode);
-    Ok(if kind == FileType::Directory { Shape::Folder } else { Shape::File })
-}
-
-fn make(parent: &OwnedFd, name: &OsStr, shape: Shape) -> rustix::io::Result<()> {
-    match shape {
-        Shape::Folder => rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)),
-        Shape::File => {
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o644)).map(drop)
-        }
-    }
-}
-
 impl Root {
     /// Begins with what every root has, whatever is shown in it.
     pub(crate) fn begin() -> Result<Root, StepError> {
         sys::make_mounts_private().step(|| "making mounts private".to_owned())?;
-        let top = top().step(|| "attaching the new root".to_owned())?;
-        let parts = entry(&top, PARTS, Shape::Folder).step(|| "making the new root".to_owned())?;
-        let nothing = nothing(&parts).step(|| "making what hides things".to_owned())?;
-        let dev = devices(&parts).step(|| "making /dev".to_owned())?;
+        let top = parts::top().step(|| "attaching the new root".to_owned())?;
+        let folder = parts::folder(&top).step(|| "making the new root".to_owned())?;
+        let nothing = parts::nothing(&folder).step(|| "making what hides things".to_owned())?;
+        let dev = parts::devices(&folder).step(|| "making /dev".to_owned())?;
         let proc = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "making /proc".to_owned())?;
         Ok(Root { top, nothing, dev, proc, private: Vec::new() })
     }
@@ -278,57 +255,6 @@ impl Root {
         rustix::process::chdir("/")?;
         Ok(())
     }
-}
-
-/// Attaches an empty file system over the root folder. Absolute paths go on leading into what is below it.
-fn top() -> io::Result<OwnedFd> {
-    let top = filesystem("tmpfs", &[("mode", "755"), ("size", "1m")], WRITE)?;
-    rustix::mount::move_mount(&top, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    Ok(top)
-}
-
-/// A new entry, and its mount point, in a folder of ours.
-fn entry(parent: &OwnedFd, name: &str, shape: Shape) -> io::Result<OwnedFd> {
-    make(parent, OsStr::new(name), shape)?;
-    Ok(rustix::fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-/// An empty folder and an empty file that cannot be written. Attached over themselves: what is attached nowhere is taken
-/// apart when its descriptor is closed, and each time the kernel waits for that.
-fn nothing(parts: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
-    let read_only = |name, shape| {
-        let point = entry(parts, name, shape)?;
-        let tree = tree_of(&point, READ)?;
-        attach(&tree, &point)?;
-        Ok::<_, io::Error>(tree)
-    };
-    Ok((read_only("folder", Shape::Folder)?, read_only("file", Shape::File)?))
-}
-
-/// What is to be `/dev`, attached elsewhere for the time being.
-fn devices(parts: &OwnedFd) -> io::Result<OwnedFd> {
-    let noexec = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
-    let dev = filesystem("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
-    attach(&dev, &entry(parts, "dev", Shape::Folder)?)?;
-    for name in DEVICES {
-        let device = tree(CWD, &Path::new("/dev").join(name), 0)?;
-        attach(&device, &entry(&dev, name, Shape::File)?)?;
-    }
-    let links = [
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-        ("ptmx", "pts/ptmx"),
-    ];
-    for (name, text) in links {
-        rustix::fs::symlinkat(text, &dev, name)?;
-    }
-    let shm = filesystem("tmpfs", &[("mode", "1777")], WRITE)?;
-    attach(&shm, &entry(&dev, "shm", Shape::Folder)?)?;
-    let pts = filesystem("devpts", &[("ptmxmode", "666"), ("mode", "620")], noexec)?;
-    attach(&pts, &entry(&dev, "pts", Shape::Folder)?)?;
-    Ok(dev)
 }
 
 fn relative(path: &Path) -> &Path {

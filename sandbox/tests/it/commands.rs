@@ -37,6 +37,16 @@ async fn exit_codes_and_output_come_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_workspace_may_lie_where_an_environment_has_a_link() {
+    for kind in KINDS {
+        let folders = Folders::within(tempfile::tempdir_in("/var/tmp").unwrap());
+        let environment = folders.environment(kind).await.unwrap();
+        assert!(run(&environment, "echo here >file").await.succeeded());
+        assert_eq!(std::fs::read_to_string(folders.path("workspace/file")).unwrap(), "here\n");
+    }
+}
+
+#[tokio::test]
 async fn a_command_cannot_wait_for_a_person() {
     for kind in KINDS {
         let folders = Folders::new();

@@ -21,7 +21,11 @@ pub struct Folders {
 
 impl Folders {
     pub fn new() -> Folders {
-        let folders = Folders { top: tempfile::tempdir().unwrap() };
+        Folders::within(tempfile::tempdir().unwrap())
+    }
+
+    pub fn within(top: TempDir) -> Folders {
+        let folders = Folders { top };
         for name in ["workspace", "run/home", "run/tmp", "other-run"] {
             std::fs::create_dir_all(folders.path(name)).unwrap();
         }
