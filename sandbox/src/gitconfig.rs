@@ -14,11 +14,14 @@ pub(crate) fn identity(home: &Path) -> Option<(String, String)> {
 pub(crate) fn values(text: &str, section: &str, key: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            let name = header.split([' ', '\t', ']', '"']).next().unwrap_or_default();
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    for mut line in joined.lines().map(str::trim) {
+        while let Some((header, rest)) = header(line) {
+            let name = header.split([' ', '\t', '.', '"']).next().unwrap_or_default();
             inside = name.eq_ignore_ascii_case(section);
-        } else if inside
+            line = rest.trim_start();
+        }
+        if inside
             && let Some((name, value)) = line.split_once('=')
             && name.trim().eq_ignore_ascii_case(key)
         {
@@ -26,6 +29,19 @@ pub(crate) fn values(text: &str, section: &str, key: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The inside of a section's header that a line begins with, and what follows it: a variable may stand on the same line.
+fn header(line: &str) -> Option<(&str, &str)> {
+    let inside = line.strip_prefix('[')?;
+    let (mut quoted, mut escaped) = (false, false);
+    let end = inside.find(|letter| {
+        let ends = letter == ']' && !quoted;
+        quoted ^= letter == '"' && !escaped;
+        escaped = letter == '\\' && !escaped;
+        ends
+    })?;
+    Some((&inside[..end], &inside[end + 1..]))
 }
 
 /// A value without its quotes, escapes and comment.
@@ -59,6 +75,13 @@ mod tests {
             "[user]\n\tname = \"A \\\"B\\\" C\" ; who\n[other]\nname = no\n[submodule \"x y\"]\n\tpath = vendor/x # here\n";
         expect![[r#"["A \"B\" C"]"#]].assert_eq(&format!("{:?}", values(text, "user", "name")));
         expect![[r#"["vendor/x"]"#]].assert_eq(&format!("{:?}", values(text, "submodule", "path")));
+    }
+
+    #[test]
+    fn a_variable_may_stand_behind_its_header_and_go_on_in_the_next_line() {
+        let text = "[includeIf \"gitdir:[a]/\"] path = x\n[core][include]path=\\\n y\n";
+        expect![[r#"["x"]"#]].assert_eq(&format!("{:?}", values(text, "includeif", "path")));
+        expect![[r#"["y"]"#]].assert_eq(&format!("{:?}", values(text, "include", "path")));
     }
 
     #[test]

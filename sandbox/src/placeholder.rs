@@ -1,7 +1,7 @@
-//! A file that stands where a command must not put one of its own: `commondir` in a git folder.
+//! A file that stands where a command must not put one of its own: `commondir` and `config.worktree` in a git folder.
 //!
-//! Git looks for configuration and hooks where `commondir` says. Such a file that names its own folder changes nothing for
-//! git, and while it is there, read-only, no other can be made. It is put when an environment begins and taken away when the
+//! Git looks for configuration and hooks where `commondir` says, and may take configuration from `config.worktree`. One that
+//! names its own folder, or says nothing, changes nothing for git; while it is there, read-only, no other can be made. It is put when an environment begins and taken away when the
 //! last environment over it ends; one that stays behind after a kill is taken away by the next.
 
 use crate::root::Root;
@@ -12,8 +12,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What the file says: git's common folder is this one.
-const HERE: &str = ".\n";
+/// What `commondir` says: git's common folder is this one.
+pub(crate) const HERE: &str = ".\n";
+/// What a configuration says that says nothing.
+pub(crate) const NOTHING: &str = "# Here while a sandbox is open, so that nothing else can be.\n";
 
 /// A file that was put, and that every environment over it holds a shared lock on.
 pub(crate) struct Placeholder {
@@ -23,7 +25,7 @@ pub(crate) struct Placeholder {
 
 impl Placeholder {
     /// Puts the file, unless one is there that is not ours: then it only has to be guarded.
-    pub fn put(root: &Root, path: &Path) -> io::Result<Option<Placeholder>> {
+    pub fn put(root: &Root, path: &Path, text: &'static str) -> io::Result<Option<Placeholder>> {
         loop {
             let mut file = match root.open_or_make(path) {
                 Ok(file) => file,
@@ -38,11 +40,14 @@ impl Placeholder {
                 // Another environment took it away while we waited for the lock.
                 continue;
             }
-            let mut text = String::new();
-            (&file).take(64).read_to_string(&mut text)?;
-            if text.is_empty() {
-                file.write_all(HERE.as_bytes())?;
-            } else if text != HERE {
+            if !file.metadata()?.is_file() {
+                return Ok(None);
+            }
+            let mut there = Vec::new();
+            (&file).take(128).read_to_end(&mut there)?;
+            if there.is_empty() {
+                file.write_all(text.as_bytes())?;
+            } else if there != text.as_bytes() {
                 return Ok(None);
             }
             return Ok(Some(Placeholder { path: path.to_owned(), file }));

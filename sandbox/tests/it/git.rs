@@ -24,7 +24,7 @@ async fn fails(environment: &Environment, text: &str) {
 }
 
 /// Ways to make the person's git run or believe something. `G` is the git folder.
-const ATTACKS: [&str; 8] = [
+const ATTACKS: [&str; 9] = [
     "echo '#!/bin/sh' >G/hooks/pre-commit",
     "mv G/hooks G/h2 && mkdir G/hooks && touch G/hooks/pre-commit",
     "echo '[core] fsmonitor = x' >>G/config",
@@ -33,6 +33,7 @@ const ATTACKS: [&str; 8] = [
     "mv G G2 && cp -r G2 G && touch G/hooks/post-checkout && rm -r G/hooks/post-checkout",
     "rm -f G/commondir && mkdir -p evil/objects evil/refs && echo ../evil >G/commondir && rm -f G/commondir",
     "ln -sf evil G/hooks/x && rm G/hooks/x",
+    "echo '[core] fsmonitor = x' >G/config.worktree && rm G/config.worktree",
 ];
 
 async fn attack(folders: &Folders, git: &str) {
@@ -126,11 +127,7 @@ async fn repositories_of_submodules_are_guarded() {
         return;
     }
     let folders = Folders::new();
-    let add = "git -c protocol.file.allow=always submodule --quiet add ../library vendor/sub";
-    let text = format!(
-        "cd ..; git init -q library; cd library; touch f; git add f; git commit -qm one; cd ../workspace; git init -q; {add}; git commit -qm all"
-    );
-    prepare(&folders, &text).await;
+    prepare(&folders, &with_submodule("workspace")).await;
     attack(&folders, ".git/modules/vendor/sub").await;
     let environment = folders.environment(Kind::Native).await.unwrap();
     succeeds(&environment, "cd vendor/sub && echo b >>f && git commit -qam two && cd ../.. && git commit -qam sub").await;
@@ -142,6 +139,152 @@ async fn repositories_of_submodules_are_guarded() {
     ] {
         fails(&environment, text).await;
     }
+}
+
+/// A library as a submodule at `vendor/sub` of a repository in `folder`, next to the workspace.
+fn with_submodule(folder: &str) -> String {
+    let add = "git -c protocol.file.allow=always submodule --quiet add ../library vendor/sub";
+    format!(
+        "cd ..; git init -q library; cd library; touch f; git add f; git commit -qm one; mkdir -p ../{folder}; cd ../{folder}; git init -q; {add}; git commit -qm all"
+    )
+}
+
+/// Each of these works on the host, on a copy of everything, and fails behind the walls.
+async fn only_on_the_host(folders: &Folders, attacks: &[&str]) {
+    let host = folders.environment(Kind::Host).await.unwrap();
+    let native = folders.environment(Kind::Native).await.unwrap();
+    for text in attacks {
+        let ran = run(&host, &format!("set -e; cp -a .. \"$TMPDIR/copy.$$\"; cd \"$TMPDIR/copy.$$/workspace\"; ( {text} ) || {{ rm -rf \"$TMPDIR/copy.$$\"; exit 9; }}; rm -rf \"$TMPDIR/copy.$$\"")).await;
+        assert!(ran.succeeded(), "on the host: {text}: {}", ran.output);
+        fails(&native, text).await;
+    }
+}
+
+#[tokio::test]
+async fn another_repository_cannot_take_a_submodules_place() {
+    if !present("git") {
+        return;
+    }
+    let folders = Folders::new();
+    prepare(&folders, &with_submodule("workspace")).await;
+    let attacks = ["mv vendor/sub x && git init -q vendor/sub", "mv vendor x && git init -q vendor/sub"];
+    only_on_the_host(&folders, &attacks).await;
+    // The declaration can be taken away, which changes nothing.
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    succeeds(&environment, "rm .gitmodules && touch vendor/sub/new").await;
+    drop(environment);
+    only_on_the_host(&folders, &attacks).await;
+}
+
+#[tokio::test]
+async fn submodules_of_a_worktrees_main_repository_are_guarded() {
+    if !present("git") {
+        return;
+    }
+    let folders = Folders::new();
+    let add = "rmdir ../workspace; git worktree add -q ../workspace; cd ../workspace; git -c protocol.file.allow=always submodule --quiet update --init";
+    prepare(&folders, &format!("{}; {add}", with_submodule("main"))).await;
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    succeeds(&environment, "cd vendor/sub && echo b >>f && git commit -qam two && cd ../.. && git commit -qam sub && git status")
+        .await;
+    let main = folders.path("main/.git");
+    for module in ["modules/vendor/sub", "worktrees/workspace/modules/vendor/sub"] {
+        for file in ["config", "config.worktree", "commondir", "hooks/post-checkout"] {
+            fails(&environment, &format!("echo x >>{}/{module}/{file}", main.display())).await;
+        }
+        fails(&environment, &format!("mv {0}/{module} {0}/x", main.display())).await;
+    }
+    fails(&environment, "mv vendor/sub x").await;
+    drop(environment);
+    let host = folders.environment(Kind::Host).await.unwrap();
+    succeeds(&host, "echo >>../main/.git/modules/vendor/sub/hooks/post-checkout").await;
+    let placeholders =
+        "cd ../main/.git && ls -d config.worktree commondir modules/vendor/sub/*{config.worktree,commondir} 2>/dev/null";
+    fails(&host, &format!("{placeholders} | grep .")).await;
+}
+
+#[tokio::test]
+async fn linked_worktrees_are_guarded_from_the_main_one() {
+    if !present("git") {
+        return;
+    }
+    let folders = Folders::new();
+    prepare(&folders, "git init -q; git commit -q --allow-empty -m one; git worktree add -q ../linked").await;
+    only_on_the_host(
+        &folders,
+        &[
+            "echo x >.git/worktrees/linked/config.worktree",
+            "echo x >.git/worktrees/linked/commondir",
+            "mv .git/worktrees/linked x",
+            "mv .git/worktrees y",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_configuration_names_in_the_workspace_is_guarded() {
+    if !present("git") {
+        return;
+    }
+    let folders = Folders::new();
+    folders.write("workspace/.hooks/pre-commit", "");
+    folders.write("workspace/tools/git/config", "[include]\n\tpath = further\n[core]\n\thooksPath = other/hooks\n");
+    folders.write("workspace/tools/git/further", "");
+    let set = "git config core.hooksPath .hooks; git config include.path ../tools/git/config; git config includeIf.onbranch:x.path ~/absent";
+    prepare(&folders, &format!("git init -q; {set}; touch f; git add f; git commit -qm one")).await;
+    only_on_the_host(
+        &folders,
+        &[
+            "echo x >>.hooks/pre-commit",
+            "touch .hooks/post-commit",
+            "mv .hooks x",
+            "echo x >>tools/git/config",
+            "echo x >>tools/git/further",
+            "rm tools/git/config",
+            "mv tools x",
+            "mkdir -p other/hooks && touch other/hooks/x",
+        ],
+    )
+    .await;
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    succeeds(&environment, "echo b >>f && git commit -qam two && touch tools/git/new tools/new && git status").await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_names_the_workspace_leaves_it_writable() {
+    if !present("git") {
+        return;
+    }
+    let folders = Folders::new();
+    prepare(&folders, "git init -q; git config core.hooksPath .; touch f; git add f").await;
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    succeeds(&environment, "touch g && git commit -qm one").await;
+}
+
+#[tokio::test]
+async fn what_never_ends_in_a_git_folder_keeps_no_environment_waiting() {
+    let folders = Folders::new();
+    let host = folders.environment(Kind::Host).await.unwrap();
+    for make in ["mkfifo evil/FILE", "ln -s /dev/zero evil/FILE", "printf '\\377' >evil/FILE"] {
+        for file in ["gitdir", "config", "commondir"] {
+            let text = format!(
+                "rm -rf evil; mkdir evil; echo \"gitdir: $PWD/evil\" >.git; touch evil/HEAD; echo \"$PWD/.git\" >evil/gitdir; rm -f evil/{file}; {}",
+                make.replace("FILE", file)
+            );
+            succeeds(&host, &text).await;
+            let environment = folders.environment(Kind::Native).await.unwrap();
+            succeeds(&environment, "test -e .git").await;
+        }
+    }
+    // Nor where the folder is the workspace's own.
+    succeeds(
+        &host,
+        "rm .git; mkdir .git; mkfifo .git/commondir .git/config.worktree .git/config .gitmodules; ln -s /dev/zero .git/worktrees",
+    )
+    .await;
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    succeeds(&environment, "test -e .git").await;
 }
 
 #[tokio::test]
