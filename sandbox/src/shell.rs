@@ -19,8 +19,12 @@ pub(crate) const STATE_FD: RawFd = 199;
 /// The whole of the text that the shell gets as an argument.
 pub(crate) const ARGUMENT: &str = r#"eval "$_autosage_script"; { _autosage_save; } 2>/dev/null"#;
 
-/// The most bytes of state that are carried.
-pub(crate) const MOST_STATE: u64 = 256 * 1024;
+/// The most bytes of state that are carried: more would not fit a record.
+const MOST_STATE: usize = 256 * 1024;
+/// The most bytes of state that are looked at.
+const MOST_READ: u64 = 8 << 20;
+/// From this many bytes of `NAME=VALUE` on, the kernel starts no program with a variable.
+const TOO_LARGE: usize = 128 * 1024;
 
 /// Variables that belong to one shell, or that would make the next one run something before its script.
 const NOT_CARRIED: [&str; 8] = ["_", "PWD", "SHLVL", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "BASH_LOADABLES_PATH"];
@@ -60,6 +64,9 @@ _autosage_save() {
 }
 trap '{ _autosage_save; } 2>/dev/null' EXIT
 "#;
+
+/// What is not carried where that cannot be said by name.
+const ALL: &str = "the state of exported variables and functions";
 
 /// What a shell is started with.
 pub(crate) struct Shell {
@@ -106,11 +113,34 @@ pub(crate) fn prepare(command: &Command, fresh: &BTreeMap<String, String>) -> io
 pub(crate) struct Left {
     pub cwd: Option<String>,
     pub shell: Option<BTreeMap<String, Option<String>>>,
+    /// What is not carried because it is too large.
+    pub dropped: Vec<String>,
+}
+
+impl Left {
+    /// The lines for the command's output that say what is not carried.
+    pub fn notice(&self) -> String {
+        self.dropped.iter().map(|name| format!("[not carried to the next call: {name} is too large]\n")).collect()
+    }
+
+    /// Leaves out what no program could be started with, or all of it if it is too much together.
+    fn limit(&mut self) {
+        let Some(shell) = &mut self.shell else { return };
+        let size = |name: &String, value: &Option<String>| name.len() + 1 + value.as_ref().map_or(0, String::len);
+        let large = shell.extract_if(.., |name, value| size(name, value) >= TOO_LARGE);
+        self.dropped.extend(large.map(|(name, _)| name));
+        if shell.iter().map(|(name, value)| size(name, value)).sum::<usize>() > MOST_STATE {
+            self.shell = None;
+            self.dropped = vec![ALL.to_owned()];
+        }
+    }
 }
 
 /// Reads what a shell left in its state file. A shell that was killed or replaced left nothing, or a part that ends early.
 pub(crate) fn left(state: OwnedFd, base: &BTreeMap<String, String>) -> Left {
-    contents(state, MOST_STATE).map(|bytes| parse(&bytes, base)).unwrap_or_default()
+    let mut left = contents(state, MOST_READ).map(|bytes| parse(&bytes, base)).unwrap_or_default();
+    left.limit();
+    left
 }
 
 impl Shell {
