@@ -161,6 +161,7 @@ impl Environment {
             End::Failed(error) => return Err(self.broken(error)),
         };
         let state = shell.left();
+        let _continue = sink(state.notice().as_bytes());
         if left {
             let (socket, output) = running.into_left();
             self.children.keep(id, &command.script, socket);

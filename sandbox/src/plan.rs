@@ -126,7 +126,8 @@ pub struct Exit {
     /// The directory that its shell left; `None` where that could not be learned (`exec`, an own EXIT trap, a kill).
     pub cwd: Option<String>,
     /// Exported variables that differ from those of a fresh environment (`None` is unset), and functions under
-    /// `name()` with their text; `None` where that could not be learned or is above 256 kB.
+    /// `name()` with their text; `None` where that could not be learned or is above 256 kB. What is too large is left out and
+    /// said at the end of the output.
     pub shell: Option<BTreeMap<String, Option<String>>>,
     /// The command lines of what was killed when its time was over.
     pub killed: Vec<String>,

@@ -65,9 +65,6 @@ _autosage_save() {
 trap '{ _autosage_save; } 2>/dev/null' EXIT
 "#;
 
-/// What is not carried where that cannot be said by name.
-const ALL: &str = "the state of exported variables and functions";
-
 /// What a shell is started with.
 pub(crate) struct Shell {
     pub prelude: OwnedFd,
@@ -86,7 +83,7 @@ pub(crate) fn prepare(command: &Command, fresh: &BTreeMap<String, String>) -> io
     base.extend(command.env.iter().cloned());
     let mut variables = base.clone();
     let mut prelude = PRELUDE.to_owned();
-    for (name, value) in command.shell.iter().flatten() {
+    for (name, value) in command.shell.iter().flatten().filter(|(name, value)| size(name, value) < TOO_LARGE) {
         match (name.strip_suffix("()"), value) {
             (Some(_), Some(text)) => {
                 prelude.push_str(text);
@@ -113,32 +110,44 @@ pub(crate) fn prepare(command: &Command, fresh: &BTreeMap<String, String>) -> io
 pub(crate) struct Left {
     pub cwd: Option<String>,
     pub shell: Option<BTreeMap<String, Option<String>>>,
-    /// What is not carried because it is too large.
+    /// What is too large to be carried, in words.
     pub dropped: Vec<String>,
 }
 
 impl Left {
     /// The lines for the command's output that say what is not carried.
     pub fn notice(&self) -> String {
-        self.dropped.iter().map(|name| format!("[not carried to the next call: {name} is too large]\n")).collect()
+        self.dropped.iter().map(|what| format!("[not carried to the next call: {what}]\n")).collect()
     }
 
     /// Leaves out what no program could be started with, or all of it if it is too much together.
     fn limit(&mut self) {
         let Some(shell) = &mut self.shell else { return };
-        let size = |name: &String, value: &Option<String>| name.len() + 1 + value.as_ref().map_or(0, String::len);
         let large = shell.extract_if(.., |name, value| size(name, value) >= TOO_LARGE);
-        self.dropped.extend(large.map(|(name, _)| name));
+        self.dropped.extend(large.map(|(name, _)| format!("{name} is too large")));
         if shell.iter().map(|(name, value)| size(name, value)).sum::<usize>() > MOST_STATE {
-            self.shell = None;
-            self.dropped = vec![ALL.to_owned()];
+            self.drop_all();
         }
     }
+
+    fn drop_all(&mut self) {
+        self.shell = None;
+        self.dropped = vec!["exported variables and functions are too large together".to_owned()];
+    }
+}
+
+/// The bytes of `NAME=VALUE`.
+fn size(name: &str, value: &Option<String>) -> usize {
+    name.len() + 1 + value.as_ref().map_or(0, String::len)
 }
 
 /// Reads what a shell left in its state file. A shell that was killed or replaced left nothing, or a part that ends early.
 pub(crate) fn left(state: OwnedFd, base: &BTreeMap<String, String>) -> Left {
-    let mut left = contents(state, MOST_READ).map(|bytes| parse(&bytes, base)).unwrap_or_default();
+    let bytes = contents(state, MOST_READ).unwrap_or_default();
+    let mut left = parse(&bytes, base);
+    if bytes.len() as u64 == MOST_READ {
+        left.drop_all();
+    }
     left.limit();
     left
 }
@@ -208,14 +217,17 @@ mod tests {
         check(
             b"declare -f f\n\0d/work\0ff=f () \n{ \n    :\n}\n\0vdeclare -x KEPT=\"1\"\ndeclare -x CHANGED=\"a=b\nc\"\ndeclare -x NEW=\"\"\ndeclare -x PWD=\"/work\"\n\0e\0",
             expect![[
-                r#"Left { cwd: Some("/work"), shell: Some({"CHANGED": Some("a=b\nc"), "GONE": None, "NEW": Some(""), "f()": Some("f () \n{ \n    :\n}")}) }"#
+                r#"Left { cwd: Some("/work"), shell: Some({"CHANGED": Some("a=b\nc"), "GONE": None, "NEW": Some(""), "f()": Some("f () \n{ \n    :\n}")}), dropped: [] }"#
             ]],
         );
     }
 
     #[test]
     fn a_state_that_ends_early_keeps_the_directory_only() {
-        check(b"\0d/work\0vdeclare -x KEPT=\"1\"\ndeclare -x CHAN", expect![[r#"Left { cwd: Some("/work"), shell: None }"#]]);
-        check(b"", expect!["Left { cwd: None, shell: None }"]);
+        check(
+            b"\0d/work\0vdeclare -x KEPT=\"1\"\ndeclare -x CHAN",
+            expect![[r#"Left { cwd: Some("/work"), shell: None, dropped: [] }"#]],
+        );
+        check(b"", expect!["Left { cwd: None, shell: None, dropped: [] }"]);
     }
 }

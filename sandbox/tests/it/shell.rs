@@ -182,10 +182,34 @@ async fn too_much_to_carry_leaves_the_directory_only() {
     assert_eq!(ran.exit.code, Some(0));
     assert_eq!(ran.exit.cwd.as_deref(), folders.workspace().to_str());
     assert_eq!(ran.exit.shell, None);
+    assert_eq!(ran.output, "[not carried to the next call: exported variables and functions are too large together]\n");
     // Just below the limit it is carried, though larger than what fits a message.
     let (first, second) = carried(&environment, "export BIG=$(head -c 100000 /dev/zero | tr '\\0' x)", "echo ${#BIG}").await;
     assert_eq!(first.exit.shell.unwrap()["BIG"].as_ref().unwrap().len(), 100_000);
     assert_eq!(second.told(), "100000\nexit 0\n");
+}
+
+#[tokio::test]
+async fn a_variable_that_no_program_could_be_started_with_is_not_carried_and_that_is_said() {
+    let folders = Folders::new();
+    let environment = folders.environment(Kind::Native).await.unwrap();
+    for size in [128 * 1024 - "X=".len(), 300_000, 9_000_000] {
+        let first = format!("export X Y=kept; printf -v X %{size}s; cd /");
+        let (first, second) = carried(&environment, &first, "echo ${X-unset} ${Y-unset}; pwd").await;
+        let (said, carried) = match size {
+            9_000_000 => ("exported variables and functions are too large together", "unset"),
+            _ => ("X is too large", "kept"),
+        };
+        assert_eq!(first.output, format!("[not carried to the next call: {said}]\n"), "{size}");
+        assert_eq!(second.told(), format!("unset {carried}\n/\nexit 0\n"), "{size}");
+    }
+    // The largest that fits.
+    let (first, second) = carried(&environment, "export X; printf -v X %131069s", "echo ${#X}; true | cat").await;
+    assert_eq!((first.told().as_str(), second.told().as_str()), ("exit 0\n", "131069\nexit 0\n"));
+    // A state of an older record may hold what does not fit.
+    let state = [("X".to_owned(), Some("x".repeat(200_000)))].into();
+    let command = Command { shell: Some(state), ..script("echo ${X-unset}") };
+    assert_eq!(run_command(&environment, &command).await.told(), "unset\nexit 0\n");
 }
 
 #[tokio::test]
