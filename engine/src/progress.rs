@@ -48,6 +48,23 @@ pub struct Claim {
     pub verdict: Option<Verdict>,
 }
 
+/// What belongs to one turn of the user and begins anew with the next.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    claim: Option<Claim>,
+    /// How many claims the checks have judged.
+    claims: u32,
+    /// Whether the agent was told that it wrote a call as text and has made none since.
+    nudged: bool,
+    /// Whether it did so again all the same.
+    talks_only: bool,
+    interrupted: bool,
+    fault: Option<Fault>,
+    /// Why the sandbox is gone.
+    lost: Option<String>,
+    outcome: Option<Outcome>,
+}
+
 /// What a run's events add up to.
 #[derive(Clone, Debug)]
 pub struct Progress {
@@ -63,17 +80,9 @@ pub struct Progress {
     /// The reply that `calls` belong to, and its place in `messages`.
     reply_at: usize,
     ledger: Ledger,
-    claim: Option<Claim>,
-    claims: u32,
+    /// The agent's last words to the person since a message came.
     answer: Option<String>,
-    /// Whether the agent was told that it wrote a call as text and has made none since.
-    nudged: bool,
-    /// Whether it did so again all the same.
-    talks_only: bool,
-    interrupted: bool,
-    fault: Option<Fault>,
-    lost: Option<String>,
-    outcome: Option<Outcome>,
+    turn: Turn,
     delivered: BTreeSet<String>,
     cwd: Option<PathBuf>,
     shell: Option<BTreeMap<String, Option<String>>>,
@@ -81,8 +90,6 @@ pub struct Progress {
     outputs: BTreeMap<Seq, Digest>,
     replies: u64,
     next: Seq,
-    /// Whose last `Asked` this is, for the cause of its answer.
-    asked: Option<Seq>,
 }
 
 impl Progress {
@@ -99,15 +106,8 @@ impl Progress {
             calls: Vec::new(),
             reply_at: 0,
             ledger: Ledger::default(),
-            claim: None,
-            claims: 0,
             answer: None,
-            nudged: false,
-            talks_only: false,
-            interrupted: false,
-            fault: None,
-            lost: None,
-            outcome: None,
+            turn: Turn::default(),
             delivered: BTreeSet::new(),
             cwd: None,
             shell: None,
@@ -115,7 +115,6 @@ impl Progress {
             outputs: BTreeMap::new(),
             replies: 0,
             next: Seq(0),
-            asked: None,
         }
     }
 
@@ -133,7 +132,7 @@ impl Progress {
         match &event.what {
             What::Started(started) => self.start(started),
             What::Delivered(delivered) => self.deliver(delivered),
-            What::Asked(_) => self.ask(event.seq),
+            What::Asked(_) => self.ask(),
             What::Replied(replied) => self.reply(event.seq, replied),
             What::Called(called) => self.call(event.seq, called),
             What::Observed(observed) => self.observe(event.cause, observed),
@@ -162,10 +161,10 @@ impl Progress {
                 self.answer = None;
                 self.tell(Message::User(parts.clone()));
             }
-            Delivery::Interrupt => self.interrupted = true,
+            Delivery::Interrupt => self.turn.interrupted = true,
             Delivery::Session { text, model, backend } => {
                 // A run that is done has nothing to go on with until a message comes.
-                if self.outcome != Some(Outcome::Done) {
+                if self.turn.outcome != Some(Outcome::Done) {
                     self.reopen();
                 }
                 self.tell(Message::User(vec![Part::text(text)]));
@@ -181,14 +180,7 @@ impl Progress {
 
     /// The turn of the user begins anew: what ended the last one no longer holds.
     fn reopen(&mut self) {
-        self.outcome = None;
-        self.claim = None;
-        self.claims = 0;
-        self.nudged = false;
-        self.talks_only = false;
-        self.interrupted = false;
-        self.fault = None;
-        self.lost = None;
+        self.turn = Turn::default();
     }
 
     /// Puts `message` at the tail of the prompt, behind the observations of calls that are still open.
@@ -197,18 +189,16 @@ impl Progress {
         if calls_are_open { self.held.push(message) } else { self.messages.push(message) }
     }
 
-    fn ask(&mut self, seq: Seq) {
-        self.asked = Some(seq);
-        self.claim = None;
-        self.fault = None;
+    fn ask(&mut self) {
+        self.turn.claim = None;
+        self.turn.fault = None;
     }
 
     fn reply(&mut self, seq: Seq, replied: &Replied) {
-        self.asked = None;
         self.replies += u64::from(!was_broken_off(&replied.stop));
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
-                self.fault = Some(fault.clone());
+                self.turn.fault = Some(fault.clone());
                 return;
             }
             Stop::Refused => true,
@@ -224,17 +214,17 @@ impl Progress {
         }
         if stop_is_refusal {
             let message = if text.is_empty() { "the provider declines this content".to_owned() } else { text };
-            self.fault = Some(Fault { class: FaultClass::Refused, status: None, request_id: None, message });
+            self.turn.fault = Some(Fault { class: FaultClass::Refused, status: None, request_id: None, message });
         } else if let Some(note) = self.cut_note(replied) {
             self.tell(Message::User(vec![Part::text(note)]));
         } else if !self.calls.is_empty() {
-            self.nudged = false;
+            self.turn.nudged = false;
         } else if is_call_as_text(&text, self.tools().iter().map(|tool| tool.name.as_str())) {
-            self.talks_only = self.nudged;
-            self.nudged = true;
+            self.turn.talks_only = self.turn.nudged;
+            self.turn.nudged = true;
             self.messages.push(Message::User(vec![Part::text(&self.harness.notes().text_call)]));
         } else {
-            self.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
+            self.turn.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
         }
     }
 
@@ -263,7 +253,7 @@ impl Progress {
         {
             let answer = arguments.get("answer").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
             self.answer = Some(answer.clone());
-            self.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None });
+            self.turn.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None });
         }
     }
 
@@ -283,15 +273,15 @@ impl Progress {
             self.outputs.insert(call, blob);
         }
         if observed.status == Status::Unavailable {
-            self.lost = Some(trace::text_of(&observed.content));
+            self.turn.lost = Some(trace::text_of(&observed.content));
         }
-        if let Some(claim) = self.claim.as_mut().filter(|claim| claim.by.as_ref() == Some(&observed.id)) {
+        if let Some(claim) = self.turn.claim.as_mut().filter(|claim| claim.by.as_ref() == Some(&observed.id)) {
             match observed.status {
                 // Without checks there is no verdict event: the observation of `submit` is the verdict.
                 Status::Ok => claim.verdict = Some(Verdict::Pass),
                 Status::Failed if claim.verdict.is_some() => {}
                 Status::Failed | Status::Denied | Status::TimedOut | Status::Interrupted | Status::Unavailable => {
-                    self.claim = None
+                    self.turn.claim = None
                 }
             }
         }
@@ -311,9 +301,9 @@ impl Progress {
     }
 
     fn verify(&mut self, verified: &Verified) {
-        self.claims += 1;
+        self.turn.claims += 1;
         let left = self.claims_left();
-        let Some(claim) = &mut self.claim else { return };
+        let Some(claim) = &mut self.turn.claim else { return };
         claim.verdict = Some(verified.verdict.clone());
         if claim.by.is_none() && verified.verdict == Verdict::Fail {
             let note = claim::failure(self.harness.notes(), verified, left);
@@ -322,7 +312,7 @@ impl Progress {
     }
 
     fn finish(&mut self, finished: &Finished) {
-        self.outcome = Some(finished.outcome.clone());
+        self.turn.outcome = Some(finished.outcome.clone());
     }
 }
 

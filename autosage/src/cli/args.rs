@@ -107,6 +107,22 @@ pub struct ViewArgs {
     pub json: bool,
 }
 
+/// What standard output carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The record's lines, and nothing else.
+    Lines,
+    /// The answer; the story goes to standard error.
+    Answer,
+}
+
+impl ViewArgs {
+    /// What standard output carries.
+    pub fn output(&self) -> Output {
+        if self.json { Output::Lines } else { Output::Answer }
+    }
+}
+
 /// How wider rights are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Approve {

@@ -47,7 +47,7 @@ const TOLD: usize = 100;
 
 /// Runs the demo.
 pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
-    let view = View::new(args.view.json, parts);
+    let view = View::new(args.view.output(), parts);
     view.say("The model's words are recorded. All else happens here and now: the files, the commands, the walls\n");
     view.say("around them, the edits and the check.\n\n");
     let scratch = Scratch::make(parts)?;

@@ -32,7 +32,7 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     let progress = engine::Progress::of(harness.clone(), &read.events);
     let waits = trace::inbox::waiting(&folder, progress.delivered()).is_ok_and(|letters| !letters.fresh.is_empty());
     let limits = wiring::typed_limits(&args.budget);
-    let follow_up = FollowUp::fitting(parts, args.view.json);
+    let follow_up = FollowUp::fitting(parts, args.view.output());
     let nothing_new = args.message.is_none() && !waits && limits == Limits::default();
     if progress.outcome() == Some(&Outcome::Done) && nothing_new && follow_up == FollowUp::None {
         return Err(Failure::usage("this run is done; say what comes next with -m TEXT"));
@@ -53,7 +53,7 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     }
     let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
-    let view = View::new(args.view.json, parts);
+    let view = View::new(args.view.output(), parts);
     let observer = observer(&view, &thinker, parts);
     let (workspace, grant) = (started.task.workspace.clone(), started.grant.clone());
     warn_of_weak_walls(kind, &view);

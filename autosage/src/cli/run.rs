@@ -74,8 +74,8 @@ pub fn run(args: RunArgs, config: &Config, home: &Home, parts: &mut Parts) -> Re
         harness,
         kind: args.sandbox.or(config.sandbox).unwrap_or_default(),
         instructions: config.instructions.clone(),
-        follow_up: FollowUp::fitting(parts, args.view.json),
-        view: View::new(args.view.json, parts),
+        follow_up: FollowUp::fitting(parts, args.view.output()),
+        view: View::new(args.view.output(), parts),
     };
     begin(order, home, parts)
 }

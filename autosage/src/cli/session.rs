@@ -1,5 +1,6 @@
 //! A session: one process that owns a run, from the raising of the walls to the last outcome.
 
+use super::args::Output;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
@@ -57,10 +58,10 @@ pub enum FollowUp {
 
 impl FollowUp {
     /// What fits the surroundings: a follow-up is for a person at a terminal who sees the story.
-    pub fn fitting(parts: &Parts, json: bool) -> FollowUp {
-        match (parts.person, json) {
-            (Person::AtTerminal, false) => FollowUp::Typed,
-            (Person::AtTerminal, true) | (Person::Absent, _) => FollowUp::None,
+    pub fn fitting(parts: &Parts, output: Output) -> FollowUp {
+        match (parts.person, output) {
+            (Person::AtTerminal, Output::Answer) => FollowUp::Typed,
+            (Person::AtTerminal, Output::Lines) | (Person::Absent, _) => FollowUp::None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
 
+use super::args::Output;
 use super::failure::Failure;
 use super::print;
 use super::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
@@ -56,10 +57,10 @@ const FRAMES: [char; 4] = ['·', '•', '●', '•'];
 
 impl View {
     /// The view for `--json`, for a person at a terminal, or for a log.
-    pub fn new(json: bool, parts: &Parts) -> View {
-        let shown = match json {
-            true => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
-            false => {
+    pub fn new(output: Output, parts: &Parts) -> View {
+        let shown = match output {
+            Output::Lines => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
+            Output::Answer => {
                 let (colour, width) = look(parts);
                 let story = Story::new(colour, width);
                 let live = || Live {

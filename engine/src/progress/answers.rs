@@ -61,12 +61,12 @@ impl Progress {
 
     /// The claim that stands, if one does.
     pub fn claim(&self) -> Option<&Claim> {
-        self.claim.as_ref()
+        self.turn.claim.as_ref()
     }
 
     /// Whether the claim that stands was judged for good: the turn ends with it.
     pub fn is_judged(&self) -> bool {
-        match self.claim.as_ref().and_then(|claim| claim.verdict.as_ref()) {
+        match self.turn.claim.as_ref().and_then(|claim| claim.verdict.as_ref()) {
             Some(Verdict::Pass | Verdict::Unjudged { .. }) => true,
             Some(Verdict::Fail) => self.claims_left() == 0,
             None => false,
@@ -75,7 +75,7 @@ impl Progress {
 
     /// How many more claims the checks judge.
     pub fn claims_left(&self) -> u32 {
-        self.started.as_ref().map_or(0, |started| started.max_claims).saturating_sub(self.claims)
+        self.started.as_ref().map_or(0, |started| started.max_claims).saturating_sub(self.turn.claims)
     }
 
     /// The checks that judge a claim.
@@ -90,27 +90,27 @@ impl Progress {
 
     /// Whether the agent goes on writing its calls as text, though it was told that nothing is run so.
     pub fn talks_only(&self) -> bool {
-        self.talks_only
+        self.turn.talks_only
     }
 
     /// Whether the turn is to end because someone asked for it.
     pub fn is_interrupted(&self) -> bool {
-        self.interrupted
+        self.turn.interrupted
     }
 
     /// Why the last request has no usable answer.
     pub fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
+        self.turn.fault.as_ref()
     }
 
     /// Why the sandbox is gone.
     pub fn lost(&self) -> Option<&str> {
-        self.lost.as_deref()
+        self.turn.lost.as_deref()
     }
 
     /// How the turn of the user ended; absent while it goes on.
     pub fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.as_ref()
+        self.turn.outcome.as_ref()
     }
 
     /// The inbox files that were taken in.
@@ -146,10 +146,5 @@ impl Progress {
     /// The place of the next event.
     pub fn next_seq(&self) -> Seq {
         self.next
-    }
-
-    /// The request whose answer is awaited.
-    pub fn asked(&self) -> Option<Seq> {
-        self.asked
     }
 }
