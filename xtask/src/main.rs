@@ -24,7 +24,15 @@ cargo xtask test [-p PACKAGE]... [--built FILE] [FILTER]
 cargo xtask bench [--runs N] [--turns N] [--json FILE]
                                  our own time, memory and bytes per turn, against a scripted model";
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    chore().unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Does the chore that was asked for.
+fn chore() -> anyhow::Result<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.split_first() {
