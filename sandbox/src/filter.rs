@@ -120,7 +120,8 @@ fn fates(sockets: Sockets) -> BTreeMap<u32, Fate> {
     set(libc::SYS_clone, Fate::DeniedIf(0, vec![Test::Any(NAMESPACES)]));
     // Both put words into a terminal as if its user had typed them.
     set(libc::SYS_ioctl, Fate::DeniedIf(1, vec![Test::Is(libc::TIOCSTI as u32), Test::Is(libc::TIOCLINUX as u32)]));
-    // A set-user-id program made here would have its effect outside. Set-group-id is left: folders are shared by it.
+    // A set-user-id program made here would have its effect outside. Set-group-id is left, for folders are shared by it;
+    // for groups that the user is not in the kernel refuses it, as no command has the capability FSETID.
     let modes =
         [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_mknodat, 2), (libc::SYS_openat, 3)];
     #[cfg(target_arch = "x86_64")]

@@ -59,7 +59,7 @@ fn prepare(setting: &Setting<'_>, waiting: &Waiting) -> io::Result<(OwnedFd, Pid
     sys::close_all_but(&keep);
     become_supervisor(setting.layout.kind)?;
     if setting.layout.kind == Kind::Native {
-        crate::root::mount_proc()?;
+        crate::root::mount_proc(&setting.layout.masks)?;
     }
     let signals = sys::signals(&[Signal::CHILD, Signal::TERM])?;
     match sys::fork()? {

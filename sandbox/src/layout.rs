@@ -129,6 +129,8 @@ impl Layout {
                     Err(_) if path.exists() => self.add(path.clone(), path, Access::Read),
                     Err(_) => {}
                 },
+                // What the kernel tells only root needs no hiding from others.
+                Sort::Mask if path.starts_with("/proc") && !rustix::process::geteuid().is_root() => {}
                 Sort::Mask => self.masks.extend(matching(&path)),
                 Sort::Read | Sort::Cache => {}
             }

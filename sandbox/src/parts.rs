@@ -6,10 +6,12 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::MoveMountFlags;
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where the new root keeps what is mounted elsewhere, or copies of it.
 const PARTS: &str = ".parts";
+/// In it, an empty file.
+const FILE: &str = "file";
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Attaches an empty file system over the root folder. Absolute paths go on leading into what is below it.
@@ -22,6 +24,11 @@ pub(crate) fn top() -> io::Result<OwnedFd> {
 /// The folder for what the functions below make.
 pub(crate) fn folder(top: &OwnedFd) -> io::Result<OwnedFd> {
     entry(top, PARTS, Shape::Folder)
+}
+
+/// Where the empty file of [`nothing`] lies once the new root is entered.
+pub(crate) fn empty_file() -> PathBuf {
+    Path::new("/").join(PARTS).join(FILE)
 }
 
 /// A new entry in a folder of ours, to mount something on.
@@ -39,7 +46,7 @@ pub(crate) fn nothing(folder: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
         attach(&tree, &point)?;
         Ok::<_, io::Error>(tree)
     };
-    Ok((read_only("folder", Shape::Folder)?, read_only("file", Shape::File)?))
+    Ok((read_only("folder", Shape::Folder)?, read_only(FILE, Shape::File)?))
 }
 
 /// What is to be `/dev`, attached elsewhere for the time being.

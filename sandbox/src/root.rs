@@ -74,10 +74,18 @@ pub(crate) fn rehearse() -> Result<(), StepError> {
 }
 
 /// Mounts a `/proc` that shows this process's pid namespace over the one that is there. Read-only: most of what it lets
-/// root write belongs to the whole machine.
-pub(crate) fn mount_proc() -> io::Result<()> {
-    let tree = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC)?;
-    rustix::mount::move_mount(&tree, "", CWD, "/proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+/// root write belongs to the whole machine. Those of `masks` that lie in it are replaced by nothing: they are here, where
+/// commands look, and not in the `/proc` below, without the whole of which the kernel would not allow this one.
+pub(crate) fn mount_proc(masks: &[PathBuf]) -> io::Result<()> {
+    let proc = filesystem("proc", &[], READ | libc::MOUNT_ATTR_NOEXEC)?;
+    rustix::mount::move_mount(&proc, "", CWD, "/proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    for path in masks.iter().filter(|path| path.starts_with("/proc")) {
+        let nothing = tree(CWD, &parts::empty_file(), 0)?;
+        match rustix::mount::move_mount(&nothing, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
     Ok(())
 }
 

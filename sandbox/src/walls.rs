@@ -24,9 +24,9 @@ const GUARDS_SOCKETS: u32 = 9;
 const DEVICES: [&str; 8] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx"];
 /// What a root engine's commands keep: rights over the owner and mode of files that they can reach anyway, without which
-/// `tar`, `npm` and package builds fail as root, and work in a folder that belongs to someone else is impossible.
-const KEPT: CapabilitySet =
-    CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER).union(CapabilitySet::FSETID);
+/// `tar`, `npm` and package builds fail as root, and work in a folder that belongs to someone else is impossible. Not among
+/// them is FSETID: without it the kernel lets nobody make a program that runs with a group they are not in.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
 
 /// Everything of the walls that can be made once for an environment.
 pub(crate) struct Walls {

@@ -285,6 +285,52 @@ async fn set_id_programs_are_not_made() {
 }
 
 #[tokio::test]
+async fn set_group_id_programs_are_not_made_and_folders_are() {
+    if !is_root() {
+        return skipped("only root can give a file to a group it is not in");
+    }
+    let folders = Folders::new();
+    std::fs::copy("/usr/bin/id", folders.path("workspace/program")).unwrap();
+    std::fs::create_dir(folders.path("workspace/shared")).unwrap();
+    std::os::unix::fs::chown(folders.path("workspace/shared"), None, Some(65534)).unwrap();
+    std::fs::set_permissions(folders.path("workspace/shared"), std::fs::Permissions::from_mode(0o2777)).unwrap();
+    for text in [
+        "chown root:65534 program; chmod 2755 program; test -g program",
+        "chmod 2755 program; chown :65534 program; chmod g+s program; test -g program",
+        "cp program shared/program; chmod g+s shared/program; test -g shared/program",
+    ] {
+        contained(&folders, &WALLED, Grant::default(), text).await;
+        std::fs::remove_file(folders.path("workspace/program")).unwrap();
+        std::fs::copy("/usr/bin/id", folders.path("workspace/program")).unwrap();
+    }
+    for kind in WALLED {
+        let walled = folders.environment(kind).await.unwrap();
+        let text = "set -e; rm -rf shared/in own; mkdir shared/in own; test -g shared/in; chmod g+s own; touch shared/in/f; \
+                    [ $(stat -c %g shared/in/f) = 65534 ]; tar -cf - own shared | (mkdir own/copy && tar -xpf - -C own/copy); \
+                    test -g own/copy/own; test -f own/copy/shared/in/f";
+        let ran = run(&walled, text).await;
+        assert!(ran.succeeded(), "{kind}: {}", ran.told());
+    }
+}
+
+#[tokio::test]
+async fn what_the_kernel_tells_root_is_not_read() {
+    if !is_root() {
+        return skipped("only root is told by the kernel");
+    }
+    let folders = Folders::new();
+    let files = ["iomem", "keys", "kpageflags", "slabinfo", "timer_list", "vmallocinfo"];
+    for file in files.iter().map(|name| Path::new("/proc").join(name)).filter(|path| path.exists()) {
+        let text = format!("head -c 8 {} | grep -qaz '' ", file.display());
+        contained(&folders, &WALLED[..1], Grant::default(), &text).await;
+    }
+    let native = folders.environment(Kind::Native).await.unwrap();
+    let ran =
+        run(&native, "cat /proc/{meminfo,cpuinfo,stat,loadavg,uptime,mounts,self/status,sys/kernel/ostype} >/dev/null").await;
+    assert!(ran.succeeded(), "{}", ran.told());
+}
+
+#[tokio::test]
 async fn secrets_of_the_system_are_not_read() {
     if !is_root() {
         return skipped("only root can read the shadow file on the host");
