@@ -194,8 +194,10 @@ impl Story {
         };
         text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
         if observed.status != Status::Ok {
+            // Where a call was cut off, its length says nothing.
+            let took = if observed.took_ms > 0 { format!(" · {}", length(observed.took_ms)) } else { String::new() };
             let how = exit.unwrap_or_else(|| observed.status.word().replace('_', " "));
-            text.push_str(&self.paint(Look::Bad, &format!("  {how} · {}\n", length(observed.took_ms))));
+            text.push_str(&self.paint(Look::Bad, &format!("  {how}{took}\n")));
         }
         text.push('\n');
         text
