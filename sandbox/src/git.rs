@@ -1,8 +1,8 @@
 //! The walls inside a repository: what git would run or believe later, outside, cannot be written by a command.
 //!
 //! Covered are the repository at the workspace's root, its linked worktrees and its submodules. Their folders are mount
-//! points of their own, so they cannot be renamed; `hooks`, `config`, gitfiles and what in the workspace the configuration
-//! names as hooks or further configuration are read-only; a `commondir` or `config.worktree`, which would make git look for
+//! points of their own, so they cannot be renamed; `hooks`, `config`, gitfiles and what in the workspace links in
+//! `hooks` lead to or the configuration names as hooks or further configuration are read-only; a `commondir` or `config.worktree`, which would make git look for
 //! these elsewhere, cannot be made. What a commit writes stays writable. Other repositories in the workspace, also ones that
 //! a command makes or adds as a submodule, are not covered: a person's own git should not be run in them unseen. Neither is
 //! a file that the configuration includes and that does not exist yet.
@@ -14,7 +14,9 @@ use crate::root::{Root, Step, StepError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Submodules or worktrees that are looked at, and how deep their folders may lie. Where there are more, all are read-only.
@@ -148,6 +150,10 @@ impl Guard<'_> {
             Err(e) => return Err(e),
         };
         self.root.pin(&hooks, Access::Read)?;
+        self.linked(&git.join("hooks"))?;
+        for name in names(self.root, &git.join("hooks")).into_iter().take(MOST_MODULES) {
+            self.linked(&git.join("hooks").join(name))?;
+        }
         self.put(&git.join("commondir"), placeholder::HERE)?;
         self.files(git)?;
         let worktrees = git.join("worktrees");
@@ -187,6 +193,14 @@ impl Guard<'_> {
             self.named(&git.join("config.worktree"), &tree, DEEPEST)?;
         }
         Ok(())
+    }
+
+    /// Makes what a link leads to read-only, if it lies in the workspace: hooks are often links to files under version control.
+    fn linked(&mut self, link: &Path) -> io::Result<()> {
+        let (Some(found), Some(folder)) = (self.root.find(link)?, link.parent()) else { return Ok(()) };
+        let Ok(text) = rustix::fs::readlinkat(found, "", Vec::new()) else { return Ok(()) };
+        let target = normal(&folder.join(OsStr::from_bytes(text.as_bytes())));
+        if self.top(&target).is_some() && !folder.starts_with(&target) { self.lock(&target) } else { Ok(()) }
     }
 
     /// Makes what of the workspace a configuration names as hooks, or as configuration to include, read-only.

@@ -35,6 +35,7 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
 /// Composes the root of `layout` from what was begun, and makes it this process's root.
 pub(crate) fn compose(mut root: Root, layout: &Layout) -> Result<Guarded, StepError> {
     root.private = vec![layout.home.clone(), layout.tmp.clone()];
+    root.shown = layout.places.iter().map(|place| place.target.clone()).filter(|path| !root.private.contains(path)).collect();
     let mut trees = Vec::new();
     for place in &layout.places {
         trees.push(tree(CWD, &place.source, attributes(place.access)).step(|| format!("opening {}", place.source.display()))?);
@@ -100,6 +101,8 @@ pub(crate) struct Root {
     proc: OwnedFd,
     /// Folders in the new root that only this run uses.
     private: Vec<PathBuf>,
+    /// What the host shows, also below those.
+    shown: Vec<PathBuf>,
 }
 
 impl Root {
@@ -111,7 +114,7 @@ impl Root {
         let nothing = parts::nothing(&folder).step(|| "making what hides things".to_owned())?;
         let dev = parts::devices(&folder).step(|| "making /dev".to_owned())?;
         let proc = filesystem("proc", &[], WRITE | libc::MOUNT_ATTR_NOEXEC).step(|| "making /proc".to_owned())?;
-        Ok(Root { top, nothing, dev, proc, private: Vec::new() })
+        Ok(Root { top, nothing, dev, proc, private: Vec::new(), shown: Vec::new() })
     }
 
     /// Opens an existing path of the new root, or nothing; a symbolic link in it is an error (`ELOOP`).
@@ -146,7 +149,8 @@ impl Root {
     /// Opens a mount point, making it where it is missing. In the folders of the run, which hold what earlier commands
     /// left, whatever stands in its way is removed: a link must not lead a mount elsewhere, nor keep one from being made.
     fn point(&self, path: &Path, shape: Shape) -> io::Result<OwnedFd> {
-        let own = self.private.iter().any(|folder| path != folder && path.starts_with(folder));
+        let below = |folders: &[PathBuf]| folders.iter().any(|folder| path != folder && path.starts_with(folder));
+        let own = below(&self.private) && !below(&self.shown);
         match self.find(path) {
             Ok(Some(found)) if !own || shape_of(&found)? == shape => return Ok(found),
             Ok(_) => {}

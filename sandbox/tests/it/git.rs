@@ -252,6 +252,26 @@ async fn what_the_configuration_names_in_the_workspace_is_guarded() {
 }
 
 #[tokio::test]
+async fn hooks_that_are_links_stay_and_lead_to_what_is_guarded() {
+    if !present("git") {
+        return;
+    }
+    let one = "rm .git/hooks/*; ln -s ../../scripts/check .git/hooks/pre-commit";
+    let all = "rm -r .git/hooks; ln -s ../scripts .git/hooks";
+    for (make, attacks) in [
+        (one, ["echo x >>scripts/check", "mv scripts x", "rm .git/hooks/pre-commit"]),
+        (all, ["echo x >>scripts/check", "mv scripts x", "rm .git/hooks && mkdir .git/hooks"]),
+    ] {
+        let folders = Folders::new();
+        folders.write("workspace/scripts/check", "");
+        prepare(&folders, &format!("git init -q; {make}; chmod +x scripts/check; touch f; git add f")).await;
+        only_on_the_host(&folders, &attacks).await;
+        let environment = folders.environment(Kind::Native).await.unwrap();
+        succeeds(&environment, "git commit -qm one && cat .git/hooks/* && test -L .git/hooks -o -L .git/hooks/pre-commit").await;
+    }
+}
+
+#[tokio::test]
 async fn a_configuration_that_names_the_workspace_leaves_it_writable() {
     if !present("git") {
         return;
