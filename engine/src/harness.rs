@@ -128,6 +128,8 @@ notes! {
     accepted,
     /// The claim does not hold: `{failed}`, `{total}`, `{left}`, `{results}`.
     checks_failed,
+    /// The claim holds, and the checks ended processes that the agent had left.
+    ended,
     /// What one check said: `{command}`, `{output}`, `{ending}`.
     check_result,
     /// A later session goes on with the run.

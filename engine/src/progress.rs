@@ -88,6 +88,8 @@ pub struct Progress {
     shell: Option<BTreeMap<String, Option<String>>>,
     seen: BTreeMap<String, FileSeen>,
     outputs: BTreeMap<Seq, Digest>,
+    /// Whether the last command left processes behind.
+    left_running: bool,
     replies: u64,
     next: Seq,
 }
@@ -113,6 +115,7 @@ impl Progress {
             shell: None,
             seen: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            left_running: false,
             replies: 0,
             next: Seq(0),
         }
@@ -269,6 +272,9 @@ impl Progress {
         for file in &observed.files {
             self.seen.insert(file.path.clone(), file.clone());
         }
+        if observed.exit_code.is_some() || !observed.children.is_empty() {
+            self.left_running = !observed.children.is_empty();
+        }
         if let (Some(call), Some(blob)) = (call, observed.blob) {
             self.outputs.insert(call, blob);
         }
@@ -305,9 +311,15 @@ impl Progress {
         let left = self.claims_left();
         let Some(claim) = &mut self.turn.claim else { return };
         claim.verdict = Some(verified.verdict.clone());
-        if claim.by.is_none() && verified.verdict == Verdict::Fail {
-            let note = claim::failure(self.harness.notes(), verified, left);
-            self.messages.push(Message::User(vec![Part::text(note)]));
+        let notes = self.harness.notes();
+        // What a call of `submit` is told of a failure is its observation.
+        let note = match verified.verdict {
+            Verdict::Fail => claim.by.is_none().then(|| claim::failure(notes, verified, left)),
+            Verdict::Pass | Verdict::Unjudged { .. } => self.left_running.then(|| notes.ended.clone()),
+        };
+        self.left_running = false;
+        if let Some(note) = note {
+            self.tell(Message::User(vec![Part::text(note)]));
         }
     }
 

@@ -116,6 +116,15 @@ impl Read {
         self.events.iter().rev().find_map(|event| if let What::Finished(finished) = &event.what { Some(finished) } else { None })
     }
 
+    /// The model that was asked last.
+    fn model(&self) -> Option<String> {
+        let asked = self.events.iter().rev().find_map(|event| match &event.what {
+            What::Asked(asked) => Some(asked.model.clone()),
+            _ => None,
+        });
+        asked.or_else(|| self.started().map(|started| started.model.id.clone()))
+    }
+
     /// Whether its last turn has ended.
     fn rests(&self) -> bool {
         matches!(self.state, State::Ended | State::Waiting | State::Damaged)
@@ -154,7 +163,7 @@ impl Read {
             .find_map(|event| if let What::Verified(verified) = &event.what { Some(verified.clone()) } else { None });
         Details {
             summary: self.summary(),
-            model: self.started().map(|started| started.model.id.clone()),
+            model: self.model(),
             agents,
             usage: self.ledger.usage,
             checks,

@@ -209,3 +209,19 @@ fn a_run_that_ended_waits_until_something_comes() {
     after(&story, expect!["wait"]);
     after(&story.message("and now?"), expect!["think, 1000 tokens at most"]);
 }
+
+#[test]
+fn processes_that_checks_ended_are_told_of_once() {
+    let child = trace::Child { name: "c1".into(), command: "sleep 9".into(), age_s: 0 };
+    let mut story = checked().called(&["bash {}"]).began(0);
+    let call = story.progress.open_calls().next().unwrap().clone();
+    let observed = trace::Observed { children: vec![child], ..trace::Observed::words(call.id, Status::Ok, "started") };
+    story.note(call.called, What::Observed(observed));
+    let told = |story: &Story| {
+        let last = story.progress.messages().last().cloned();
+        matches!(last, Some(model::Message::User(parts)) if trace::text_of(&parts).contains("were ended for the checks"))
+    };
+    let story = story.said("done").verified(Verdict::Pass);
+    assert!(told(&story));
+    assert!(!told(&story.message("again").said("done").verified(Verdict::Pass)));
+}

@@ -5,11 +5,7 @@ use super::{Tree, Violation};
 
 /// Folders of single machines, which no reader of the repository has. Written in two parts, so that
 /// this file is no finding of its own.
-const OUTSIDE: [&str; 3] = [
-    concat!("/root", "/.cargo"),
-    concat!("/root", "/.rustup"),
-    concat!("/root", "/.cache"),
-];
+const OUTSIDE: [&str; 3] = [concat!("/root", "/.cargo"), concat!("/root", "/.rustup"), concat!("/root", "/.cache")];
 
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
