@@ -78,6 +78,8 @@ pub struct Record {
     /// The lock is held as long as this file is open.
     _lock: File,
     blobs: Blobs,
+    /// Folders with new names in them that are not on the disk yet: a file that is synced can be lost with its name.
+    new_names: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
     /// Active milliseconds before this session, less the clock's reading at its start.
     before: Millis,
@@ -105,7 +107,9 @@ impl Record {
         let path = run.join(TRACE);
         let trace = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let trace = trace.map_err(|error| RecordError::Disk { attempt: "making", path, error })?;
-        Ok(Record::new(run, trace, lock, clock, observer))
+        let mut record = Record::new(run, trace, lock, clock, observer);
+        record.new_names = [Some(run), run.parent()].into_iter().flatten().map(Path::to_owned).collect();
+        Ok(record)
     }
 
     /// Owns the run in the folder `run` and reads it. A damaged end is put aside first and told by a `Recovered` event.
@@ -141,7 +145,8 @@ impl Record {
     fn new(run: &Path, trace: File, lock: File, clock: Arc<dyn Clock>, observer: Observer) -> Record {
         let (blobs, began) = (Blobs::new(run), clock.elapsed());
         let folder = run.to_owned();
-        Record { folder, trace, length: 0, chain: Chain::default(), _lock: lock, blobs, clock, before: 0, began, observer }
+        let (length, chain, new_names, before) = (0, Chain::default(), Vec::new(), 0);
+        Record { folder, trace, length, chain, _lock: lock, blobs, new_names, clock, before, began, observer }
     }
 
     /// Moves the bad bytes behind the good lines into a blob and says so.
@@ -182,7 +187,10 @@ impl Record {
     /// Where the disk refuses.
     pub fn sync(&mut self) -> Result<(), RecordError> {
         let synced = self.blobs.sync().and_then(|()| self.trace.sync_data());
-        synced.map_err(|error| self.disk("syncing", error))
+        let named = synced.and_then(|()| self.new_names.iter().try_for_each(|folder| File::open(folder)?.sync_all()));
+        named.map_err(|error| self.disk("syncing", error))?;
+        self.new_names.clear();
+        Ok(())
     }
 
     /// Active milliseconds of the run until now.

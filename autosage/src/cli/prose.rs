@@ -1,5 +1,6 @@
 //! Text in columns: made harmless, wrapped between words, cut to a width; numbers and lengths of time that read well.
 
+pub use sandbox::capture::grouped;
 use unicode_width::UnicodeWidthChar;
 
 /// `text` as it stands, but for control characters other than line ends and tabs: no answer needs them, and standard output
@@ -91,19 +92,6 @@ fn fitting(line: &str, width: usize) -> usize {
 /// `1 turn`, `2 turns`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// `12,345`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `12 ms`, `1.2 s`, `3 min 20 s`.

@@ -161,7 +161,13 @@ fn a_run_is_shown_as_story_events_and_bill() {
 }
 
 #[test]
-fn a_hanging_request_is_stopped_by_sigterm_and_charged_by_estimate() {
+fn a_hanging_request_is_stopped_by_a_signal_and_charged_by_estimate() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+        stopped_by(signal);
+    }
+}
+
+fn stopped_by(signal: rustix::process::Signal) {
     let hang = Answer { hang: true, ..Answer::default() };
     let (place, server) = (Place::new("hang"), Server::start(vec![hang]));
     let work = place.work().display().to_string();
@@ -174,7 +180,7 @@ fn a_hanging_request_is_stopped_by_sigterm_and_charged_by_estimate() {
         line.clear();
         assert!(out.read_line(&mut line).unwrap() > 0, "it ended before it asked");
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));

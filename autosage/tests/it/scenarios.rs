@@ -18,7 +18,6 @@ use trace::{Delivery, Event, Said, Stop, What, text_of};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
-    #[expect(dead_code, reason = "for the reader of the folder")]
     about: String,
     step: Vec<Step>,
 }
@@ -36,6 +35,7 @@ struct Step {
 /// Plays the scenario in `folder` and returns the record's folder as files, and its events.
 fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
     let scenario: Scenario = toml::from_str(&fs::read_to_string(folder.join("scenario.toml")).unwrap()).unwrap();
+    assert!(!scenario.about.is_empty(), "{} says what it is about", folder.display());
     let workspace = folder.join("workspace");
     let begins_with = if workspace.is_dir() { files(&workspace) } else { Vec::new() };
     for (path, bytes) in begins_with {
