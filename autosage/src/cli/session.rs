@@ -10,9 +10,11 @@ use super::wiring::{self, Thinker};
 use crate::{Parts, Person};
 use anyhow::{Context, anyhow};
 use engine::{Engine, Environments, Harness, Interrupt, Run};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sandbox::Sandbox;
 use std::fs;
-use std::io::BufRead;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,7 +137,7 @@ impl Session<'_> {
             let Some(typed) = &mut typed else { return Ok(outcome) };
             self.view.say("\n› ");
             let message = tokio::select! {
-                line = typed.lines.recv() => line,
+                message = typed.messages.recv() => message,
                 () = signals.next() => None,
             };
             match message.as_deref().map(str::trim) {
@@ -179,8 +181,8 @@ impl Session<'_> {
                     engine.interrupt.raise();
                     self.view.say("stopping (once more ends the program at once)\n");
                 }
-                Some(line) = Typed::next(&mut typed) => {
-                    let text = line.trim();
+                Some(message) = Typed::next(&mut typed) => {
+                    let text = message.trim();
                     if !text.is_empty() {
                         let what = trace::Delivery::Message { parts: vec![Part::text(text)] };
                         let stamp = self.parts.clock.now().to_string();
@@ -291,36 +293,51 @@ fn hangup_is_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Lines that a person types.
+/// Messages that a person types or pastes.
 struct Typed {
-    lines: mpsc::Receiver<String>,
+    messages: mpsc::Receiver<String>,
 }
 
 impl Typed {
     /// Reads standard input on a thread of its own, which ends with the input or the process.
     fn listen() -> Typed {
-        let (send, lines) = mpsc::channel(16);
+        let (send, messages) = mpsc::channel(16);
         std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines() {
-                let Ok(line) = line else { break };
-                if send.blocking_send(line).is_err() {
+            let Ok(input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
+            let mut input = BufReader::new(fs::File::from(input));
+            while let Some(message) = message(&mut input) {
+                if send.blocking_send(message).is_err() {
                     break;
                 }
             }
         });
-        Typed { lines }
+        Typed { messages }
     }
 
-    /// The next line; never, where nobody types.
+    /// The next message; never, where nobody types.
     async fn next(typed: &mut Option<&mut Typed>) -> Option<String> {
         match typed {
-            Some(typed) => match typed.lines.recv().await {
-                Some(line) => Some(line),
+            Some(typed) => match typed.messages.recv().await {
+                Some(message) => Some(message),
                 None => std::future::pending().await,
             },
             None => std::future::pending().await,
         }
     }
+}
+
+/// One line, with all that comes at once behind it: what is pasted is one message. `None` at the end of the input.
+fn message(input: &mut BufReader<fs::File>) -> Option<String> {
+    /// How long the rest of a pasted text may take.
+    const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    let mut text = String::new();
+    while input.read_line(&mut text).ok()? > 0 {
+        let comes = |input: &BufReader<fs::File>| poll(&mut [PollFd::new(input.get_ref(), PollFlags::IN)], Some(&AT_ONCE));
+        if input.buffer().is_empty() && !matches!(comes(input), Ok(1..)) {
+            break;
+        }
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 /// Says loudly that there are weaker walls than usual.
