@@ -170,6 +170,7 @@ impl Progress {
                 if self.turn.outcome != Some(Outcome::Done) {
                     self.reopen();
                 }
+                self.left_running = false;
                 self.tell(Message::User(vec![Part::text(text)]));
                 if let Some(model) = model {
                     self.model = Some((**model).clone());

@@ -203,6 +203,7 @@ impl Session<'_> {
         {
             print(&self.parts.out, &format!("{}\n", harmless(answer.trim_end())));
         }
+        self.tell_unreadable(run);
         let id = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let hint = match outcome {
             Outcome::Done => return,
@@ -216,6 +217,17 @@ impl Session<'_> {
         };
         let walls = if self.kind == sandbox::Kind::Host { " --sandbox host" } else { "" };
         self.view.say(&format!("go on with: {} {hint}{walls}\n", self.parts.name));
+    }
+
+    /// What lies in the inbox and is no message; a message that was meant for the run must not be lost in silence.
+    fn tell_unreadable(&self, run: &Run) {
+        let told = match trace::inbox::waiting(&self.folder, run.progress().delivered()) {
+            Ok(letters) => letters.unreadable,
+            Err(error) => vec![(self.folder.join("inbox"), error.to_string())],
+        };
+        for (path, reason) in told {
+            print(&self.parts.err, &format!("autosage: {} is not taken in: {}\n", path.display(), harmless(&reason)));
+        }
     }
 }
 

@@ -405,3 +405,16 @@ fn a_record_cannot_take_the_walls_away_or_a_key() {
     assert_eq!(place.start(&again).code, 0);
     assert!(server.keys().iter().all(Option::is_none));
 }
+
+#[test]
+fn what_lies_in_the_inbox_and_is_no_message_is_named() {
+    let (place, server) = (Place::new("letters"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.start(&args);
+    assert!(called.code == 0 && !called.err.contains("is not taken in"), "{called:?}");
+    std::fs::write(place.run_folder().join("inbox/note"), "no message").unwrap();
+    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
+    assert!(resumed.code == 0 && resumed.err.contains("inbox/note is not taken in"), "{resumed:?}");
+}

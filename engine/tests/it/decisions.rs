@@ -217,10 +217,14 @@ fn processes_that_checks_ended_are_told_of_once() {
     let call = story.progress.open_calls().next().unwrap().clone();
     let observed = trace::Observed { children: vec![child], ..trace::Observed::words(call.id, Status::Ok, "started") };
     story.note(call.called, What::Observed(observed));
+    let mut later = Story { progress: story.progress.clone(), events: story.events.clone() }.session();
     let told = |story: &Story| {
         let last = story.progress.messages().last().cloned();
         matches!(last, Some(model::Message::User(parts)) if trace::text_of(&parts).contains("were ended for the checks"))
     };
+    // A new session has told that they are gone.
+    later = later.said("done").verified(Verdict::Pass);
+    assert!(!told(&later));
     let story = story.said("done").verified(Verdict::Pass);
     assert!(told(&story));
     assert!(!told(&story.message("again").said("done").verified(Verdict::Pass)));
