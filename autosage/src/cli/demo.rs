@@ -26,7 +26,8 @@ const WORKSPACE: &[(&str, &str)] = &[
     ("report.sh", include_str!("../../demo/workspace/report.sh")),
 ];
 
-/// What a capable model said when it was given this task, turn by turn.
+/// What a capable model said when it was given this task, turn by turn. It answered through a relay that counts no tokens,
+/// so those are estimates (characters / 4, marked so), and the pauses were set for watching.
 pub const CONVERSATION: &str = include_str!("../../demo/conversation.jsonl");
 
 /// The id of the recorded model, by which a demo's run goes on.
