@@ -15,6 +15,8 @@ mod session;
 mod show;
 mod story;
 mod summary;
+#[expect(dead_code, reason = "`autosage trust` and the questions of approval call it next; delete this line then")]
+mod trust;
 mod view;
 mod wiring;
 
