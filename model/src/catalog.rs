@@ -61,7 +61,7 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
     Ok(ModelSpec {
         id: id.to_owned(),
         name: name.to_owned(),
-        wire: row.wire.to_owned(),
+        wire: row.wire.name().to_owned(),
         provider: row.name.to_owned(),
         base_url: Some(base_url),
         max_output: overrides.max_output.or(known.and_then(|model| model.max_output)).unwrap_or(UNKNOWN_MAX_OUTPUT),

@@ -3,9 +3,9 @@
 mod attempt;
 mod client;
 
-use crate::openai_chat::Answer;
 use crate::retry::{After, Retries, millis};
 use crate::trouble::{Kind, Trouble};
+use crate::wire::{Answer, Wire};
 use crate::{Ask, Heard, Model, RetryBudget, provider};
 use attempt::Attempted;
 use client::Lazy;
@@ -138,7 +138,8 @@ impl Http {
             }
             (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {key_var} and what it may use."),
             (FaultClass::Rejected, Some(404)) => {
-                format!(" Check the model's name, `{}`, and the base URL (it usually ends in /v1).", self.spec.name)
+                let usual = Wire::of(&self.spec).usual_base();
+                format!(" Check the model's name, `{}`, and the base URL ({usual}).", self.spec.name)
             }
             (FaultClass::Rejected, _) if trouble.message.contains("/v1/responses") => {
                 " This model takes tools only over OpenAI's Responses API, which is not spoken here yet: choose another model."
@@ -164,8 +165,7 @@ impl Http {
 
     /// The address of requests; never holds a key.
     fn url(&self) -> String {
-        let base = self.spec.base_url.as_deref().unwrap_or_default();
-        format!("{}{}", base.trim_end_matches('/'), crate::openai_chat::PATH)
+        Wire::of(&self.spec).url(self.spec.base_url.as_deref().unwrap_or_default())
     }
 }
 

@@ -5,14 +5,13 @@
 mod calls;
 mod faults;
 mod read;
-#[cfg(test)]
-mod tests;
 mod write;
 
 pub(crate) use faults::refusal;
-pub(crate) use read::{Answer, Phase, Reading};
+pub(crate) use read::Draft;
 pub(crate) use write::render;
 
+use crate::wire::Header;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,6 +20,11 @@ pub(crate) const WIRE: &str = "openai-chat";
 
 /// Where requests go, below the base URL.
 pub(crate) const PATH: &str = "/chat/completions";
+
+/// The headers of a request.
+pub(crate) fn headers(key: Option<&str>) -> Vec<Header> {
+    key.map(|key| Header { name: "authorization", value: format!("Bearer {key}"), secret: true }).into_iter().collect()
+}
 
 /// What this wire keeps in `Said::Opaque`, to send it back as it came.
 #[derive(Serialize, Deserialize)]

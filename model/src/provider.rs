@@ -1,12 +1,14 @@
 //! Providers as rows of data: where they are, which variables they want, and what their servers take.
 
+use crate::wire::Wire;
+
 /// A provider of models, and what its requests must look like.
 #[derive(Debug)]
 pub struct Provider {
     /// The name before the slash of a model id.
     pub name: &'static str,
     /// The wire that it speaks.
-    pub wire: &'static str,
+    pub(crate) wire: Wire,
     /// Its address, if it has a usual one; with the version (`/v1`), without a slash at the end.
     pub base_url: Option<&'static str>,
     /// The variable that names another address. Nothing here reads it.
@@ -52,7 +54,7 @@ impl Provider {
 /// The row for a server that nothing is known about.
 const COMPATIBLE: Provider = Provider {
     name: "openai-compatible",
-    wire: crate::openai_chat::WIRE,
+    wire: Wire::OpenAiChat,
     base_url: None,
     base_url_var: None,
     key_var: "AUTOSAGE_API_KEY",

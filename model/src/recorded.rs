@@ -3,6 +3,7 @@
 //! The file is JSON lines: first `{"autosage_recording": 1, "spec": …}`, then in the order of the run `{"replied": …}` for
 //! each reply and `{"observed": {"exit": …}}` for each call that was served. A [`Recorder`](crate::Recorder) writes it.
 
+use crate::wire::Wire;
 use crate::{Ask, Heard, Model};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -166,7 +167,7 @@ impl Recorded {
         }
         let (replied, _) =
             self.turns.get(position).ok_or_else(|| format!("the recording ends after {} replies", self.turns.len()))?;
-        let tools = crate::openai_chat::tool_names(body);
+        let tools = Wire::of(&self.spec).tool_names(body);
         let unknown = replied.parts.iter().find_map(|part| match part {
             Said::Call { name, .. } if !tools.contains(name) => Some(name),
             _ => None,

@@ -1,5 +1,6 @@
 //! A model that answers from a list, for tests, scenarios and programs that try out an agent without a provider.
 
+use crate::wire::Wire;
 use crate::{Ask, Heard, Model, estimate_tokens};
 use futures_util::future::{BoxFuture, ready};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +84,7 @@ impl ScriptedModel {
         let spec = ModelSpec {
             id: "scripted/model".to_owned(),
             name: "model".to_owned(),
-            wire: crate::openai_chat::WIRE.to_owned(),
+            wire: Wire::OpenAiChat.name().to_owned(),
             provider: "scripted".to_owned(),
             base_url: None,
             max_output: 8192,

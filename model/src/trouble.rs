@@ -37,3 +37,16 @@ impl Trouble {
         Trouble { kind, message: message.into(), told: None }
     }
 }
+
+/// What a server said, as one short line.
+pub(crate) fn plain(text: &str) -> String {
+    if text.trim_start().starts_with('<') {
+        return "an HTML page".to_owned();
+    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(500) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.is_empty() => "no words".to_owned(),
+        None => line,
+    }
+}

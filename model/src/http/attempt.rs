@@ -1,12 +1,11 @@
 //! One attempt: a request sent, its answer read to the end.
 
 use super::Http;
-use crate::openai_chat::{Answer, Phase, Reading, refusal};
-use crate::retry::told_in_headers;
 use crate::trouble::{Kind, Trouble};
+use crate::wire::{Answer, Header, Phase, Reading, Wire};
 use crate::{Ask, Heard, estimate_tokens};
 use futures_util::future::{Either, select};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use std::error::Error;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,8 +43,9 @@ impl Attempted {
 impl Http {
     /// Makes one attempt. `deadline` is the end of the run's active time, in the clock's elapsed milliseconds.
     pub(super) async fn attempt(&self, ask: &Ask<'_>, deadline: Option<Millis>) -> Attempted {
+        let wire = Wire::of(&self.spec);
         let patience = Patience { clock: ask.clock, deadline };
-        let request = match self.request(ask.body) {
+        let request = match self.request(wire, ask.body) {
             Ok(request) => request,
             Err(words) => return Attempted::refused(None, None, Trouble::new(Kind::Rejected, words)),
         };
@@ -63,9 +63,9 @@ impl Http {
         };
         self.met.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
-        let request_id = header(response.headers(), "x-request-id").map(str::to_owned);
+        let request_id = header(response.headers(), wire.request_id()).map(str::to_owned);
         if status != 200 {
-            let trouble = refused(&mut response, status, &patience).await;
+            let trouble = refused(wire, &mut response, status, &patience).await;
             return Attempted::refused(Some(status), request_id, trouble);
         }
         let first = AtomicU64::new(u64::MAX);
@@ -73,7 +73,7 @@ impl Http {
             first.fetch_min(ask.clock.elapsed().saturating_sub(begun), Ordering::Relaxed);
             (ask.heard)(word);
         };
-        let mut reading = Reading::new();
+        let mut reading = Reading::new(wire);
         let broken = read(&mut response, &mut reading, &patience, &heard).await.err();
         let heard_tokens = (reading.heard_bytes() as u64).div_ceil(3);
         let time_over = broken.as_ref().is_some_and(|trouble| trouble.kind == Kind::TimeOver);
@@ -93,19 +93,16 @@ impl Http {
         }
     }
 
-    fn request(&self, body: &str) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, wire: Wire, body: &str) -> Result<reqwest::RequestBuilder, String> {
         let url = reqwest::Url::parse(&self.url()).map_err(|error| format!("the base URL is not one: {error}"))?;
         let client = self.client.get(&url)?;
-        let request = client.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
-        let request = match &self.access.key {
-            None => request,
-            Some(key) => {
-                let value = HeaderValue::from_str(&format!("Bearer {key}"));
-                let mut value = value.map_err(|_| "the key holds characters that no key has (a line end?)".to_owned())?;
-                value.set_sensitive(true);
-                request.header(AUTHORIZATION, value)
-            }
-        };
+        let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
+        for Header { name, value, secret } in wire.headers(self.access.key.as_deref()) {
+            let value = HeaderValue::from_str(&value);
+            let mut value = value.map_err(|_| "the key holds characters that no key has (a line end?)".to_owned())?;
+            value.set_sensitive(secret);
+            request = request.header(name, value);
+        }
         Ok(request.body(body.to_owned()))
     }
 }
@@ -164,7 +161,7 @@ async fn read(
 }
 
 /// What an answer with another status than 200 means.
-async fn refused(response: &mut reqwest::Response, status: u16, patience: &Patience<'_>) -> Trouble {
+async fn refused(wire: Wire, response: &mut reqwest::Response, status: u16, patience: &Patience<'_>) -> Trouble {
     if let Some(place) = response.headers().get(LOCATION).filter(|_| (300..400).contains(&status)) {
         let host =
             place.to_str().ok().and_then(|place| response.url().join(place).ok()).map(|url| url.origin().ascii_serialization());
@@ -174,7 +171,7 @@ async fn refused(response: &mut reqwest::Response, status: u16, patience: &Patie
             format!("redirected to {host}, which is not followed: put the right address in the base URL"),
         );
     }
-    let told = told_in_headers(|name| header(response.headers(), name), patience.clock.now());
+    let told = wire.told(|name| header(response.headers(), name), patience.clock.now());
     let mut body = Vec::new();
     while body.len() < ERROR_BODY {
         match patience.within(NEXT_PIECE, response.chunk(), "").await {
@@ -182,7 +179,7 @@ async fn refused(response: &mut reqwest::Response, status: u16, patience: &Patie
             _ => break,
         }
     }
-    refusal(status, told, &body)
+    wire.refusal(status, told, &body)
 }
 
 /// What it means that a request could not be sent or got no answer.

@@ -1,7 +1,7 @@
 //! What the errors of OpenAI and of compatible servers mean.
 
 use crate::retry;
-use crate::trouble::{Kind, Trouble};
+use crate::trouble::{Kind, Trouble, plain};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -87,17 +87,4 @@ fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
     };
     let told = told.or_else(|| retry::told_in_words(&words.message));
     Trouble { kind, message: words.message, told }
-}
-
-/// A body as one short line.
-pub(super) fn plain(text: &str) -> String {
-    if text.trim_start().starts_with('<') {
-        return "an HTML page".to_owned();
-    }
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(500) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None if line.is_empty() => "no words".to_owned(),
-        None => line,
-    }
 }

@@ -1,130 +1,19 @@
-//! The answer's body: read as it comes, judged only at its end.
+//! What the events of a reply say, or a whole reply at once.
 
 use super::calls::{Added, Calls};
 use super::{Kept, WIRE, faults};
 use crate::Heard;
-use crate::sse::Events;
-use crate::trouble::{Kind, Trouble};
+use crate::trouble::{Kind, Trouble, plain};
+use crate::wire::{self, Answer, Phase, usable};
 use serde_json::Value;
 use trace::{Said, Stop, Usage};
 
-/// The most bytes that a whole reply may have.
-const MOST: usize = 64 << 20;
-/// The same of a streamed one, in which every token stands in some 300 bytes.
-const MOST_STREAMED: usize = 128 << 20;
 /// The most calls that a reply may make.
 const MOST_CALLS: usize = 1000;
 
-/// A usable reply.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub parts: Vec<Said>,
-    pub stop: Stop,
-    pub served: Option<String>,
-    pub id: Option<String>,
-}
-
-/// How far a reply has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The model is at it.
-    Open,
-    /// The model has stopped; the usage may still come.
-    Stopped,
-    /// Nothing more will come.
-    Done,
-}
-
-/// Reads one body: a stream of events, or one JSON object from servers that do not stream.
-pub(crate) struct Reading {
-    form: Form,
-    /// Bytes that came.
-    length: usize,
-    draft: Draft,
-}
-
-enum Form {
-    /// Nothing but white space came so far.
-    Unknown,
-    Events(Events),
-    Whole(Vec<u8>),
-    /// A web page.
-    Page,
-}
-
-impl Reading {
-    pub(crate) fn new() -> Reading {
-        Reading { form: Form::Unknown, length: 0, draft: Draft::default() }
-    }
-
-    /// Takes the next bytes; `heard` is told of the words in them.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], heard: &dyn Fn(Heard<'_>)) {
-        if let Form::Unknown = self.form {
-            bytes = bytes.trim_ascii_start();
-            self.form = match bytes.first() {
-                None => return,
-                Some(b'{') => Form::Whole(Vec::new()),
-                Some(b'<') => Form::Page,
-                Some(_) => Form::Events(Events::default()),
-            };
-        }
-        self.length = self.length.saturating_add(bytes.len());
-        match &mut self.form {
-            Form::Unknown | Form::Page => {}
-            Form::Whole(_) if self.length > MOST => self.draft.fail(Kind::Rejected, "the reply is longer than 64 MiB"),
-            Form::Events(_) if self.length > MOST_STREAMED => self.draft.fail(Kind::Rejected, "the reply is longer than 128 MiB"),
-            Form::Whole(body) => body.extend_from_slice(bytes),
-            Form::Events(events) => {
-                let draft = &mut self.draft;
-                if let Err(error) = events.push(bytes, |data| draft.take(data, heard)) {
-                    draft.fail(Kind::Rejected, &error.to_string());
-                }
-            }
-        }
-    }
-
-    /// How far it has come.
-    pub(crate) fn phase(&self) -> Phase {
-        match (&self.draft.trouble, self.draft.done, &self.draft.finish) {
-            (Some(_), _, _) | (None, true, _) => Phase::Done,
-            (None, false, Some(_)) => Phase::Stopped,
-            (None, false, None) => Phase::Open,
-        }
-    }
-
-    /// The words, reasoning and arguments that came so far, in bytes.
-    pub(crate) fn heard_bytes(&self) -> usize {
-        self.draft.bytes
-    }
-
-    /// The end of the body, good or not: whether the reply is whole is told by the body itself. The usage is what the
-    /// server told, also of a reply that is of no use.
-    pub(crate) fn finish(self, heard: &dyn Fn(Heard<'_>)) -> (Result<Answer, Trouble>, Option<Usage>) {
-        let mut draft = self.draft;
-        match self.form {
-            Form::Unknown => {}
-            Form::Page => draft
-                .fail(Kind::Rejected, "the answer is a web page, not a reply: is the base URL right? (it usually ends in /v1)"),
-            Form::Events(events) => events.finish(|data| draft.take(data, heard)),
-            Form::Whole(body) => {
-                let text = String::from_utf8_lossy(&body);
-                if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                    draft.take_value(&value, heard);
-                    draft.done = true;
-                    if value.get("choices").is_none() {
-                        draft.fail(Kind::Rejected, &format!("the answer is not a reply: {}", faults::plain(&text)));
-                    }
-                }
-            }
-        }
-        let usage = draft.usage;
-        (draft.close(), usage)
-    }
-}
-
 /// A reply as far as it came.
 #[derive(Default)]
-struct Draft {
+pub(crate) struct Draft {
     pieces: Vec<Piece>,
     calls: Calls,
     details: Vec<Value>,
@@ -145,13 +34,8 @@ enum Piece {
     Call(usize),
 }
 
-impl Draft {
-    fn fail(&mut self, kind: Kind, message: &str) {
-        self.trouble.get_or_insert_with(|| Trouble::new(kind, message));
-    }
-
-    /// Takes the data of one event. What comes after trouble or after the end is not heard.
-    fn take(&mut self, data: &str, heard: &dyn Fn(Heard<'_>)) {
+impl wire::Draft for Draft {
+    fn event(&mut self, data: &str, heard: &dyn Fn(Heard<'_>)) {
         let data = data.trim();
         if data.is_empty() || self.done || self.trouble.is_some() {
             return;
@@ -162,8 +46,43 @@ impl Draft {
         }
         match serde_json::from_str(data) {
             Ok(value) => self.take_value(&value, heard),
-            Err(_) => self.fail(Kind::Passing, "an event of the stream is not JSON"),
+            Err(_) => self.give_up(Kind::Passing, "an event of the stream is not JSON"),
         }
+    }
+
+    fn whole(&mut self, reply: &Value, heard: &dyn Fn(Heard<'_>)) {
+        self.take_value(reply, heard);
+        self.done = true;
+        if reply.get("choices").is_none() {
+            self.give_up(Kind::Rejected, &format!("the answer is not a reply: {}", plain(&reply.to_string())));
+        }
+    }
+
+    fn fail(&mut self, trouble: Trouble) {
+        self.trouble.get_or_insert(trouble);
+    }
+
+    fn phase(&self) -> Phase {
+        match (&self.trouble, self.done, &self.finish) {
+            (Some(_), _, _) | (None, true, _) => Phase::Done,
+            (None, false, Some(_)) => Phase::Stopped,
+            (None, false, None) => Phase::Open,
+        }
+    }
+
+    fn heard_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
+        let usage = self.usage;
+        (self.answer(), usage)
+    }
+}
+
+impl Draft {
+    fn give_up(&mut self, kind: Kind, message: &str) {
+        self.trouble.get_or_insert_with(|| Trouble::new(kind, message));
     }
 
     fn take_value(&mut self, chunk: &Value, heard: &dyn Fn(Heard<'_>)) {
@@ -202,7 +121,7 @@ impl Draft {
             self.bytes += piece["function"]["arguments"].as_str().map_or(0, str::len);
             if let Added::New(place) = self.calls.add(piece) {
                 if place >= MOST_CALLS {
-                    return self.fail(Kind::Rejected, "the reply makes more than 1,000 calls");
+                    return self.give_up(Kind::Rejected, "the reply makes more than 1,000 calls");
                 }
                 self.pieces.push(Piece::Call(place));
                 heard(Heard::Call { name: &self.calls.get(place).name });
@@ -230,7 +149,7 @@ impl Draft {
     }
 
     /// What it comes to.
-    fn close(mut self) -> Result<Answer, Trouble> {
+    fn answer(mut self) -> Result<Answer, Trouble> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
@@ -247,20 +166,7 @@ impl Draft {
         };
         let parts = self.parts(cut.is_some());
         let calls = parts.iter().any(|part| matches!(part, Said::Call { .. }));
-        let stop = cut.unwrap_or(if calls { Stop::Calls } else { Stop::End });
-        let says = |part: &Said| match part {
-            Said::Text { text } => !text.trim().is_empty(),
-            Said::Call { .. } | Said::Cut { .. } => true,
-            Said::Reasoning { .. } | Said::Opaque { .. } => false,
-        };
-        if stop != Stop::Refused && !parts.iter().any(says) {
-            let message = match stop {
-                Stop::Length => "the reply reached the limit of its output before a word or a call (--max-output raises it)",
-                _ => "the reply holds neither words nor a call",
-            };
-            return Err(Trouble::new(Kind::Void, message));
-        }
-        Ok(Answer { parts, stop, served: self.served, id: self.id })
+        usable(parts, cut.unwrap_or(if calls { Stop::Calls } else { Stop::End }), self.served, self.id)
     }
 
     fn parts(&mut self, cut: bool) -> Vec<Said> {

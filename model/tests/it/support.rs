@@ -23,7 +23,7 @@ pub enum Play {
 
 /// The bytes of a file of the corpus.
 pub fn corpus(name: &str) -> Vec<u8> {
-    let path = format!("{}/corpus/{name}.http", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/corpus/openai_chat/{name}.http", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

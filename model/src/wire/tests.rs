@@ -1,8 +1,7 @@
-//! The wire over its corpus: every file read, cut and split in every way.
+//! Each wire over its corpus: every file read, cut and split in every way.
 
-use super::{Answer, Phase, Reading, refusal};
+use super::{Answer, Phase, Reading, Wire};
 use crate::Heard;
-use crate::retry::told_in_headers;
 use crate::trouble::Trouble;
 use expect_test::expect_file;
 use proptest::prelude::*;
@@ -10,16 +9,24 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use trace::{Said, Timestamp, Usage};
 
+/// Each wire, the folder of its corpus, and what ends its replies: a body without any of these is not whole.
+const WIRES: &[(Wire, &str, &[&str])] = &[(Wire::OpenAiChat, "openai_chat", &["\"finish_reason\":\"", "[DONE]"])];
+
 /// A raw answer of the corpus.
 struct Raw {
+    wire: Wire,
     name: String,
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-fn corpus() -> Vec<Raw> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+fn corpora() -> Vec<Raw> {
+    WIRES.iter().flat_map(|(wire, folder, _)| corpus(*wire, folder)).collect()
+}
+
+fn corpus(wire: Wire, folder: &str) -> Vec<Raw> {
+    let folder = format!("{}/corpus/{folder}", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "http")).collect();
     files.sort();
@@ -29,7 +36,7 @@ fn corpus() -> Vec<Raw> {
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
         let body = if head.contains("chunked") { unchunked(&bytes[end + 4..]) } else { bytes[end + 4..].to_vec() };
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        Raw { name, status: head[9..12].parse().unwrap(), head, body }
+        Raw { wire, name, status: head[9..12].parse().unwrap(), head, body }
     };
     files.iter().map(raw).collect()
 }
@@ -45,7 +52,7 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 }
 
 /// The outcome, and all that was heard on the way, a line for each kind of thing in a row.
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Trouble>, Option<Usage>, Vec<String>) {
+fn read<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Trouble>, Option<Usage>, Vec<String>) {
     let heard = Mutex::new(Vec::<String>::new());
     let listen = |word: Heard<'_>| {
         let (kind, text) = match word {
@@ -60,7 +67,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Troub
             _ => heard.push(format!("{kind}{text}")),
         }
     };
-    let mut reading = Reading::new();
+    let mut reading = Reading::new(wire);
     for piece in pieces {
         reading.push(piece, &listen);
     }
@@ -75,66 +82,72 @@ fn calls(outcome: &Result<Answer, Trouble>) -> Vec<Said> {
 
 #[test]
 fn what_each_file_means() {
-    let mut out = String::new();
-    for Raw { name, status, head, body } in corpus() {
-        writeln!(out, "{name}").unwrap();
-        if status != 200 {
-            let header = |wanted: &str| head.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(": "));
-            let told = told_in_headers(header, Timestamp::from_unix_millis(0));
-            let Trouble { kind, message, told } = refusal(status, told, &body);
-            let told = told.map(|told| format!(" (told {told:?})")).unwrap_or_default();
-            writeln!(out, "    {kind:?}{told}: {message}").unwrap();
-            continue;
-        }
-        let (outcome, usage, heard) = read([body.as_slice()]);
-        let usage = usage.map_or("unknown".to_owned(), |usage| serde_json::to_string(&usage).unwrap());
-        writeln!(out, "    heard {heard:?}").unwrap();
-        match outcome {
-            Ok(Answer { parts, stop, served: _, id: _ }) => {
-                parts.iter().for_each(|part| writeln!(out, "    {}", serde_json::to_string(part).unwrap()).unwrap());
-                writeln!(out, "    {stop:?}, usage {usage}").unwrap();
-            }
-            Err(Trouble { kind, message, told }) => {
-                let told = told.map(|told| format!(" (told {told:?})")).unwrap_or_default();
-                writeln!(out, "    {kind:?}{told}: {message}; usage {usage}").unwrap();
-            }
-        }
+    for (wire, folder, _) in WIRES {
+        let meaning: String = corpus(*wire, folder).iter().map(meaning).collect();
+        expect_file![format!("../../corpus/{folder}/meaning.txt")].assert_eq(&meaning);
     }
-    expect_file!["../../corpus/meaning.txt"].assert_eq(&out);
+}
+
+fn meaning(Raw { wire, name, status, head, body }: &Raw) -> String {
+    let mut out = format!("{name}\n");
+    let mut line = |text: String| writeln!(out, "    {text}").unwrap();
+    let trouble = |Trouble { kind, message, told }: &Trouble| {
+        let told = told.map(|told| format!(" (told {told:?})")).unwrap_or_default();
+        format!("{kind:?}{told}: {message}")
+    };
+    if *status != 200 {
+        let header = |wanted: &str| head.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(": "));
+        let told = wire.told(header, Timestamp::from_unix_millis(0));
+        line(trouble(&wire.refusal(*status, told, body)));
+        return out;
+    }
+    let (outcome, usage, heard) = read(*wire, [body.as_slice()]);
+    let usage = usage.map_or("unknown".to_owned(), |usage| serde_json::to_string(&usage).unwrap());
+    line(format!("heard {heard:?}"));
+    match outcome {
+        Ok(Answer { parts, stop, served: _, id: _ }) => {
+            parts.iter().for_each(|part| line(serde_json::to_string(part).unwrap()));
+            line(format!("{stop:?}, usage {usage}"));
+        }
+        Err(failed) => line(format!("{}; usage {usage}", trouble(&failed))),
+    }
+    out
 }
 
 #[test]
 fn a_body_may_be_split_at_any_byte() {
-    for Raw { name, body, .. } in corpus() {
-        let whole = read([body.as_slice()]);
+    for Raw { wire, name, body, .. } in corpora() {
+        let whole = read(wire, [body.as_slice()]);
         for at in 0..=body.len() {
             let (a, b) = body.split_at(at);
-            assert_eq!(read([a, b]), whole, "{name} split at byte {at}");
+            assert_eq!(read(wire, [a, b]), whole, "{name} split at byte {at}");
         }
-        assert_eq!(read(body.chunks(1)), whole, "{name} byte by byte");
+        assert_eq!(read(wire, body.chunks(1)), whole, "{name} byte by byte");
     }
 }
 
 #[test]
 fn a_body_that_is_cut_gives_no_call_that_the_whole_does_not() {
-    for Raw { name, body, .. } in corpus() {
-        let whole = calls(&read([body.as_slice()]).0);
-        for end in 0..body.len() {
-            let (outcome, ..) = read([&body[..end]]);
-            let text = String::from_utf8_lossy(&body[..end]);
-            let ended = text.contains("\"finish_reason\":\"") || text.contains("[DONE]") || text.ends_with('}');
-            assert!(ended || outcome.is_err(), "{name} cut at byte {end} counts as whole");
-            let some = calls(&outcome);
-            assert!(some.is_empty() || some == whole, "{name} cut at byte {end} gives {some:?}");
+    for (wire, folder, ends) in WIRES {
+        for Raw { name, body, .. } in corpus(*wire, folder) {
+            let whole = calls(&read(*wire, [body.as_slice()]).0);
+            for end in 0..body.len() {
+                let (outcome, ..) = read(*wire, [&body[..end]]);
+                let text = String::from_utf8_lossy(&body[..end]);
+                let ended = ends.iter().any(|mark| text.contains(mark)) || text.ends_with('}');
+                assert!(ended || outcome.is_err(), "{name} cut at byte {end} counts as whole");
+                let some = calls(&outcome);
+                assert!(some.is_empty() || some == whole, "{name} cut at byte {end} gives {some:?}");
+            }
         }
     }
 }
 
 #[test]
 fn the_phase_tells_how_long_to_wait() {
-    let bytes = corpus().into_iter().find(|raw| raw.name == "text").unwrap().body;
+    let bytes = corpus(Wire::OpenAiChat, "openai_chat").into_iter().find(|raw| raw.name == "text").unwrap().body;
     let text = String::from_utf8(bytes).unwrap();
-    let mut reading = Reading::new();
+    let mut reading = Reading::new(Wire::OpenAiChat);
     let phases: Vec<Phase> = text
         .split_inclusive("\n\n")
         .map(|event| {
@@ -149,7 +162,7 @@ fn the_phase_tells_how_long_to_wait() {
 proptest! {
     #[test]
     fn a_body_may_come_in_any_pieces(cuts in proptest::collection::vec(1usize..200, 1..40)) {
-        for Raw { name, body, .. } in corpus() {
+        for Raw { wire, name, body, .. } in corpora() {
             let (mut rest, mut pieces) = (body.as_slice(), Vec::new());
             for cut in &cuts {
                 let (piece, after) = rest.split_at((*cut).min(rest.len()));
@@ -157,40 +170,43 @@ proptest! {
                 rest = after;
             }
             pieces.push(rest);
-            prop_assert_eq!(read(pieces), read([body.as_slice()]), "{}", name);
+            prop_assert_eq!(read(wire, pieces), read(wire, [body.as_slice()]), "{}", name);
         }
     }
 
     #[test]
     fn nothing_that_a_server_sends_is_a_panic(body in proptest::collection::vec(any::<u8>(), 0..300)) {
-        read([body.as_slice()]).0.ok();
-        refusal(500, None, &body);
+        for (wire, ..) in WIRES {
+            read(*wire, [body.as_slice()]).0.ok();
+            wire.refusal(500, None, &body);
+        }
     }
 
     #[test]
     fn nor_a_file_with_damaged_bytes(file in any::<proptest::sample::Index>(), damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8)) {
-        let corpus = corpus();
-        let mut body = file.get(&corpus).body.clone();
+        let corpora = corpora();
+        let Raw { wire, body, .. } = file.get(&corpora);
+        let mut body = body.clone();
         prop_assume!(!body.is_empty());
         for (place, byte) in damage {
             let place = place.index(body.len());
             body[place] = byte;
         }
-        read([body.as_slice()]).0.ok();
-        refusal(400, None, &body);
+        read(*wire, [body.as_slice()]).0.ok();
+        wire.refusal(400, None, &body);
     }
 }
 
 fn events(chunks: impl Iterator<Item = String>) -> (Result<Answer, Trouble>, Option<Usage>) {
     let pieces: Vec<String> = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let (outcome, usage, _) = read(pieces.iter().map(String::as_bytes));
+    let (outcome, usage, _) = read(Wire::OpenAiChat, pieces.iter().map(String::as_bytes));
     (outcome, usage)
 }
 
 #[test]
 fn a_reply_without_end_is_given_up() {
     let listen = |_: Heard<'_>| ();
-    let mut reading = Reading::new();
+    let mut reading = Reading::new(Wire::OpenAiChat);
     reading.push(b": alive\n", &listen);
     assert_eq!(reading.phase(), Phase::Open);
     reading.push(&vec![b':'; 128 << 20], &listen);

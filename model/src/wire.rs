@@ -1,0 +1,98 @@
+//! The wires: what requests look like and how their answers are read, a module for each. Whoever sends, records or plays
+//! knows this page and no field of any wire.
+
+mod reading;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
+
+use crate::trouble::Trouble;
+use crate::{openai_chat, provider, retry};
+use std::time::Duration;
+use trace::{ModelSpec, Timestamp};
+
+/// A wire that is spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// OpenAI Chat Completions, as OpenAI and every compatible server speak it.
+    OpenAiChat,
+}
+
+/// A header of a request.
+pub(crate) struct Header {
+    pub name: &'static str,
+    pub value: String,
+    /// Whether it holds the key.
+    pub secret: bool,
+}
+
+impl Wire {
+    /// The wire of the model that `spec` names: that of its provider's row.
+    pub(crate) fn of(spec: &ModelSpec) -> Wire {
+        provider::row(&spec.provider).wire
+    }
+
+    /// Its name in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Wire::OpenAiChat => openai_chat::WIRE,
+        }
+    }
+
+    /// Where requests go, from the base URL.
+    pub(crate) fn url(self, base: &str) -> String {
+        match self {
+            Wire::OpenAiChat => format!("{}{}", base.trim_end_matches('/'), openai_chat::PATH),
+        }
+    }
+
+    /// How a base URL usually ends, to be said where it may be wrong.
+    pub(crate) fn usual_base(self) -> &'static str {
+        match self {
+            Wire::OpenAiChat => "it usually ends in /v1",
+        }
+    }
+
+    /// The headers of a request beyond those of every JSON request.
+    pub(crate) fn headers(self, key: Option<&str>) -> Vec<Header> {
+        match self {
+            Wire::OpenAiChat => openai_chat::headers(key),
+        }
+    }
+
+    /// The header that names an answer for the provider's support.
+    pub(crate) fn request_id(self) -> &'static str {
+        match self {
+            Wire::OpenAiChat => "x-request-id",
+        }
+    }
+
+    /// The wait that the headers of an answer ask for.
+    pub(crate) fn told<'a>(self, header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
+        match self {
+            Wire::OpenAiChat => retry::told_in_headers(header, now),
+        }
+    }
+
+    /// What an HTTP status other than 200 means. `told` is the wait that its headers ask for.
+    pub(crate) fn refusal(self, status: u16, told: Option<Duration>, body: &[u8]) -> Trouble {
+        match self {
+            Wire::OpenAiChat => openai_chat::refusal(status, told, body),
+        }
+    }
+
+    /// The names of the tools that a request offers.
+    pub(crate) fn tool_names(self, body: &str) -> Vec<String> {
+        match self {
+            Wire::OpenAiChat => openai_chat::tool_names(body),
+        }
+    }
+
+    /// A reply of which nothing came yet.
+    fn draft(self) -> Box<dyn Draft> {
+        match self {
+            Wire::OpenAiChat => Box::new(openai_chat::Draft::default()),
+        }
+    }
+}
