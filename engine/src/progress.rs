@@ -6,7 +6,7 @@ use crate::harness::{Harness, fill};
 use crate::ledger::Ledger;
 use crate::scan::is_call_as_text;
 use crate::{claim, prompt};
-use model::{Message, SentCall};
+use model::{Message, SentCall, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use trace::{
@@ -74,6 +74,10 @@ pub struct Progress {
     model: Option<ModelSpec>,
     backend: Option<String>,
     messages: Vec<Message>,
+    /// The final ones among `messages`, as the model is sent them.
+    transcript: Option<Transcript>,
+    /// How many of `messages` stand in `transcript`.
+    written: usize,
     /// Messages that came while calls were open; they stand after the observations.
     held: Vec<Message>,
     calls: Vec<OpenCall>,
@@ -104,6 +108,8 @@ impl Progress {
             model: None,
             backend: None,
             messages: Vec::new(),
+            transcript: None,
+            written: 0,
             held: Vec::new(),
             calls: Vec::new(),
             reply_at: 0,
@@ -143,15 +149,33 @@ impl Progress {
             What::Finished(finished) => self.finish(finished),
             What::Granted(_) | What::Recovered(_) | What::Unknown { .. } => {}
         }
+        self.write();
+    }
+
+    /// Extends the transcript by what is final: a reply is so once its calls are closed.
+    fn write(&mut self) {
+        if self.open_calls().next().is_some() {
+            return;
+        }
+        let Some(transcript) = &mut self.transcript else { return };
+        self.messages[self.written..].iter().for_each(|message| transcript.push(message));
+        self.written = self.messages.len();
+    }
+
+    /// Another model is asked from here on: it is sent all of the conversation in its own form.
+    fn change_model(&mut self, model: &ModelSpec) {
+        self.transcript = Some(Transcript::new(model, &self.system, self.tools()));
+        self.written = 0;
+        self.model = Some(model.clone());
     }
 
     fn start(&mut self, started: &Started) {
         self.system = prompt::system(&self.harness, started);
-        self.model = Some(started.model.clone());
         self.backend = Some(started.facts.backend.clone());
         self.messages.push(Message::User(started.task.parts.clone()));
         self.cwd = Some(started.task.workspace.clone());
         self.started = Some(Box::new(started.clone()));
+        self.change_model(&started.model);
     }
 
     fn deliver(&mut self, delivered: &Delivered) {
@@ -173,7 +197,7 @@ impl Progress {
                 self.left_running = false;
                 self.tell(Message::User(vec![Part::text(text)]));
                 if let Some(model) = model {
-                    self.model = Some((**model).clone());
+                    self.change_model(model);
                 }
                 if backend.is_some() {
                     self.backend.clone_from(backend);

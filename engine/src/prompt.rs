@@ -2,7 +2,7 @@
 
 use crate::harness::{Harness, fill};
 use crate::progress::Progress;
-use model::{Prompt, estimate_tokens};
+use model::estimate_tokens;
 use trace::{Asked, Digest, Exhausted, NanoUsd, Price, Seq, Started, Usage};
 
 /// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
@@ -78,10 +78,9 @@ impl Request {
     }
 
     /// The body of the request that the events of `progress` lead to, if its reply may have `max_output` tokens; `None`
-    /// before the first event. This is how a reader proves what was sent.
+    /// before the first event. A reply whose calls are still open is not in it. This is how a reader proves what was sent.
     pub fn body(progress: &Progress, max_output: u64) -> Option<String> {
-        let prompt = Prompt { system: progress.system(), tools: progress.tools(), messages: progress.messages(), max_output };
-        progress.model().map(|model| model::render(model, &prompt))
+        progress.transcript().map(|transcript| transcript.body(max_output))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Prompt to reply, whatever the provider.
 //!
-//! A [`Prompt`] is rendered to the bytes of a request ([`render`]: pure, and each prompt of a run extends the one before),
-//! a [`Model`] is asked with these bytes, and what comes back is a `trace::Replied`, also when it is no usable answer.
+//! A [`Transcript`] holds the bytes of a conversation and is only ever extended; its body is that of a request ([`render`]
+//! gives the same for a whole [`Prompt`]). A [`Model`] is asked with these bytes, and what comes back is a `trace::Replied`, also when it is no usable answer.
 //! [`catalog::find`] turns `provider/name` into a `trace::ModelSpec`, [`connect`] a spec into a model that speaks HTTP.
 //! [`ScriptedModel`] and [`Recorded`] answer without a server; a [`Recorder`] writes down what any other model answers.
 //!
@@ -19,14 +19,16 @@ mod recorder;
 mod retry;
 mod scripted;
 mod sse;
+mod transcript;
 mod trouble;
 mod wire;
 
 pub use ask::{Ask, Heard, Model, Purse};
 pub use http::{Access, connect};
-pub use prompt::{Message, Prompt, SentCall, estimate_tokens, render};
+pub use prompt::{Message, Prompt, SentCall, estimate_tokens};
 pub use provider::{KeyUse, Provider};
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 pub use retry::RetryBudget;
 pub use scripted::{ScriptedModel, Step};
+pub use transcript::{Transcript, render};

@@ -9,7 +9,7 @@ mod write;
 
 pub(crate) use faults::refusal;
 pub(crate) use read::Draft;
-pub(crate) use write::render;
+pub(crate) use write::Writing;
 
 use crate::wire::Header;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,6 @@
-//! A prompt, and the bytes of its request.
+//! A prompt, and how many tokens it may have.
 
-use crate::openai_chat;
-use trace::{CallId, ModelSpec, Part, Said, Status, ToolSpec};
+use trace::{CallId, Part, Said, Status, ToolSpec};
 
 /// All that a model is to see. Prompts of a run only grow at the end of `messages`.
 #[derive(Clone, Copy, Debug)]
@@ -48,15 +47,6 @@ pub struct SentCall {
     pub name: String,
     /// The arguments, sent as they stand here (so `{}` where the model's own were no JSON).
     pub arguments: String,
-}
-
-/// The request body for `prompt`, byte for byte: the same for the same values, on every machine.
-///
-/// Where a prompt extends another, its messages extend the other's, and all that stands before them is the same: the
-/// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system` and `tools`
-/// stay the same. Only the limit of the output stands after the messages.
-pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
-    openai_chat::render(spec, prompt)
 }
 
 /// An estimate of the tokens of `text` on the safe side, for reserves and for servers that report no usage: a token for

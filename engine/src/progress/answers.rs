@@ -3,7 +3,7 @@
 use super::{Claim, OpenCall, Progress};
 use crate::harness::Harness;
 use crate::ledger::Ledger;
-use model::Message;
+use model::{Message, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{CallId, Check, Digest, Fault, FileSeen, ModelSpec, Outcome, Part, Seq, Started, Status, ToolSpec, Verdict};
 
@@ -47,6 +47,11 @@ impl Progress {
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// The conversation up to its last final message, as the model is sent it.
+    pub(crate) fn transcript(&self) -> Option<&Transcript> {
+        self.transcript.as_ref()
     }
 
     /// The calls of the last reply that have no observation yet, in order.

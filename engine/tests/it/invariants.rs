@@ -3,6 +3,7 @@
 
 use crate::story::{Story, check, replied};
 use engine::{Act, Claiming, Next, OpenCall, decide};
+use model::{Prompt, render};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trace::{
@@ -225,6 +226,11 @@ impl World {
             body[start..end].to_owned()
         };
         let now = messages(&request.body);
+        let progress = &self.story.progress;
+        let (system, tools, all) = (progress.system(), progress.tools(), progress.messages());
+        let prompt = Prompt { system, tools, messages: all, max_output: request.asked.max_output };
+        let anew = render(progress.model().unwrap(), &prompt);
+        prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew");
         if let Some(before) = &self.last_body {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }

@@ -1,34 +1,67 @@
-//! The request body.
+//! The request body: first what stays, then what grows, last what a small budget changes.
 
 use super::{Kept, WIRE};
-use crate::provider::{self, ReasoningField};
-use crate::{Message, Prompt, SentCall};
+use crate::provider::{self, Provider, ReasoningField};
+use crate::{Message, SentCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trace::{ModelSpec, Part, Said, ToolSpec};
 
-/// See [`crate::render`].
-pub(crate) fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
-    let row = provider::row(&spec.provider);
-    let system = Some(prompt.system).filter(|text| !text.is_empty()).map(|text| Turn::System { content: text });
-    let turns = prompt.messages.iter().filter_map(|message| turn(message, row.reasoning));
-    let limit = |field| (row.max_tokens_field == field).then_some(prompt.max_output);
-    let request = Request {
-        model: &spec.name,
-        stream: true,
-        stream_options: StreamOptions { include_usage: true },
-        reasoning_effort: spec.effort.as_deref(),
-        tools: prompt.tools.iter().map(tool).collect(),
-        messages: system.into_iter().chain(turns).collect(),
-        max_completion_tokens: limit("max_completion_tokens"),
-        max_tokens: limit("max_tokens"),
-    };
-    serde_json::to_string(&request).expect("strings, numbers and JSON values always serialise")
+/// The body as far as it is written: everything up to the last message.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    text: String,
+    /// Whether a message stands in it.
+    begun: bool,
+    row: &'static Provider,
 }
 
-/// The fields in the order in which they are sent: first what stays, then what grows, last what a small budget changes.
+impl Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+        let head = Head {
+            model: &spec.name,
+            stream: true,
+            stream_options: StreamOptions { include_usage: true },
+            reasoning_effort: spec.effort.as_deref(),
+            tools: tools.iter().map(tool).collect(),
+        };
+        let mut text = json(&head);
+        text.pop();
+        text.push_str(",\"messages\":[");
+        let mut writing = Writing { text, begun: false, row: provider::row(&spec.provider) };
+        if !system.is_empty() {
+            writing.append(&Turn::System { content: system });
+        }
+        writing
+    }
+
+    pub(crate) fn push(&mut self, message: &Message) {
+        if let Some(turn) = turn(message, self.row.reasoning) {
+            self.append(&turn);
+        }
+    }
+
+    fn append(&mut self, turn: &Turn<'_>) {
+        if self.begun {
+            self.text.push(',');
+        }
+        self.begun = true;
+        self.text.push_str(&json(turn));
+    }
+
+    pub(crate) fn body(&self, max_output: u64) -> String {
+        let tail = format!("],\"{}\":{max_output}}}", self.row.max_tokens_field);
+        [&*self.text, &tail].concat()
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
+}
+
+/// The fields before the messages, in the order in which they are sent.
 #[derive(Serialize)]
-struct Request<'a> {
+struct Head<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
@@ -36,11 +69,6 @@ struct Request<'a> {
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
-    messages: Vec<Turn<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
 }
 
 #[derive(Serialize)]

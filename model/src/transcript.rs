@@ -1,0 +1,51 @@
+//! A prompt that is serialised once and then only extended.
+
+use crate::openai_chat;
+use crate::wire::Wire;
+use crate::{Message, Prompt};
+use trace::{ModelSpec, ToolSpec};
+
+/// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
+/// What stands is never touched again, so a turn costs as much as it adds, and a body only its copy.
+#[derive(Clone, Debug)]
+pub struct Transcript(Writing);
+
+/// The same, as each wire writes it.
+#[derive(Clone, Debug)]
+enum Writing {
+    OpenAiChat(openai_chat::Writing),
+}
+
+impl Transcript {
+    /// The head of every request to the model that `spec` names; no instructions are sent for an empty `system`.
+    pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Transcript {
+        Transcript(match Wire::of(spec) {
+            Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
+        })
+    }
+
+    /// The conversation goes on with `message`, which is final.
+    pub fn push(&mut self, message: &Message) {
+        match &mut self.0 {
+            Writing::OpenAiChat(writing) => writing.push(message),
+        }
+    }
+
+    /// The body of the request that asks for a reply of at most `max_output` tokens.
+    pub fn body(&self, max_output: u64) -> String {
+        match &self.0 {
+            Writing::OpenAiChat(writing) => writing.body(max_output),
+        }
+    }
+}
+
+/// The request body for `prompt`, byte for byte: the same for the same values, on every machine.
+///
+/// Where a prompt extends another, its messages extend the other's, and all that stands before them is the same: the
+/// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system` and `tools`
+/// stay the same. Only the limit of the output stands after the messages.
+pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
+    let mut transcript = Transcript::new(spec, prompt.system, prompt.tools);
+    prompt.messages.iter().for_each(|message| transcript.push(message));
+    transcript.body(prompt.max_output)
+}
