@@ -38,6 +38,7 @@ impl Model for Echo {
                 timing: Timing::default(),
                 attempts: Vec::new(),
                 raw: None,
+                redacted: false,
             }
         })
     }

@@ -64,5 +64,6 @@ fn stopped(spec: &ModelSpec, usage: Usage, total_ms: u64, why: &str) -> Replied 
         timing: Timing { first_token_ms: None, total_ms },
         attempts: Vec::new(),
         raw: None,
+        redacted: false,
     }
 }

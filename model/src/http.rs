@@ -109,6 +109,7 @@ impl Http {
             timing: Timing { first_token_ms, total_ms },
             attempts: sum.attempts,
             raw: None,
+            redacted: false,
         }
     }
 
@@ -125,6 +126,7 @@ impl Http {
             timing: Timing { first_token_ms: None, total_ms },
             attempts: sum.attempts,
             raw: None,
+            redacted: false,
         }
     }
 

@@ -239,5 +239,6 @@ fn left(spec: &ModelSpec, why: String) -> Replied {
         timing: Timing::default(),
         attempts: vec![attempt],
         raw: None,
+        redacted: false,
     }
 }

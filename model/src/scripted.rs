@@ -129,6 +129,7 @@ impl ScriptedModel {
             timing: Timing::default(),
             attempts: vec![Attempt { status: None, wait_ms: 0, usage, error }],
             raw: None,
+            redacted: false,
         }
     }
 }

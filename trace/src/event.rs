@@ -1,5 +1,6 @@
 //! The closed list of what can happen in a run.
 
+use crate::secrets::{Opaque, Secrets};
 use crate::{
     AgentPath, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part, Replied, Seq, Started,
     Timestamp,
@@ -53,6 +54,16 @@ macro_rules! kinds {
                     $(What::$kind(payload) => Some(serde_json::to_string(payload)),)*
                     What::Unknown { .. } => None,
                 }
+            }
+
+            /// The same event with a placeholder for each secret in it; `None` where it holds none. `line` is it as JSON.
+            pub(crate) fn hidden(&self, secrets: &Secrets, line: &str) -> serde_json::Result<Option<What>> {
+                let opaque = if matches!(self, What::Replied(_)) { Opaque::Exempt } else { Opaque::Absent };
+                let Some(mut value) = secrets.hide_json(line, opaque)? else { return Ok(None) };
+                if opaque == Opaque::Exempt {
+                    value["redacted"] = true.into();
+                }
+                What::from_json(self.kind(), &value.to_string()).map(Some)
             }
 
             /// Reads the payload of `kind` out of a whole line; fields of the envelope are passed over.

@@ -16,4 +16,7 @@ pub struct Grant {
     /// Whether the host's network can be reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// Names of the person's variables that commands have. Their values are never recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }

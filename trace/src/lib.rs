@@ -18,6 +18,7 @@ mod outcome;
 mod read;
 mod record;
 mod reply;
+pub mod secrets;
 mod started;
 
 pub use blobs::Blobs;
@@ -33,4 +34,5 @@ pub use outcome::{Exhausted, Finished, Outcome, Unavailable};
 pub use read::{Condition, Reading};
 pub use record::{Observer, Owner, Record, RecordError, blobs, owner};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
+pub use secrets::Secrets;
 pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec};

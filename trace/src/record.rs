@@ -3,7 +3,7 @@
 use crate::blobs::Blobs;
 use crate::line::Chain;
 use crate::read::TRACE;
-use crate::{AgentPath, Clock, Condition, Damage, Digest, Event, Millis, Reading, Recovered, Seq, What};
+use crate::{AgentPath, Clock, Condition, Damage, Digest, Event, Millis, Reading, Recovered, Secrets, Seq, What};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,7 @@ pub struct Record {
     before: Millis,
     began: Millis,
     observer: Observer,
+    secrets: Secrets,
 }
 
 impl Record {
@@ -146,7 +147,18 @@ impl Record {
         let (blobs, began) = (Blobs::new(run), clock.elapsed());
         let folder = run.to_owned();
         let (length, chain, new_names, before) = (0, Chain::default(), Vec::new(), 0);
-        Record { folder, trace, length, chain, _lock: lock, blobs, new_names, clock, before, began, observer }
+        let secrets = Secrets::of_nothing();
+        Record { folder, trace, length, chain, _lock: lock, blobs, new_names, clock, before, began, observer, secrets }
+    }
+
+    /// The same record, which hides what `secrets` knows. Without it, it hides what its shape gives away.
+    pub fn hiding(self, secrets: Secrets) -> Record {
+        Record { secrets, ..self }
+    }
+
+    /// What is hidden in it.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// Moves the bad bytes behind the good lines into a blob and says so.
@@ -160,15 +172,22 @@ impl Record {
         self.append(&AgentPath::root(), None, What::Recovered(Recovered { blob, bytes, reason: damage.to_string() }))
     }
 
-    /// Writes one event. It is in the file, though perhaps not yet on the disk, when this returns; see [`Record::sync`].
+    /// Writes one event, with a placeholder for each secret in it, and returns it as it was written. It is in the file, though
+    /// perhaps not yet on the disk, when this returns; see [`Record::sync`].
     ///
     /// # Errors
     /// Where the disk refuses: the file then ends with the last whole line, as before.
     pub fn append(&mut self, agent: &AgentPath, cause: Option<Seq>, what: What) -> Result<Event, RecordError> {
-        let event = Event { seq: self.chain.next, at: self.clock.now(), ms: self.active_ms(), agent: agent.clone(), cause, what };
+        let (at, ms) = (self.clock.now(), self.active_ms());
+        let mut event = Event { seq: self.chain.next, at, ms, agent: agent.clone(), cause, what };
         let before = self.chain;
-        let line = self.chain.write(&event).unwrap_or_else(|| Err(serde::ser::Error::custom("an unknown kind is never written")));
-        let mut line = line.map_err(|error| self.disk("writing an event to", error.into()))?;
+        let mut line = self.line(&event)?;
+        let hidden = event.what.hidden(&self.secrets, &line);
+        if let Some(what) = hidden.map_err(|error| self.disk("hiding a secret in an event of", error.into()))? {
+            self.chain = before;
+            event.what = what;
+            line = self.line(&event)?;
+        }
         line.push('\n');
         if let Err(error) = self.trace.write_all_at(line.as_bytes(), self.length) {
             self.chain = before;
@@ -179,6 +198,12 @@ impl Record {
         self.length += line.len() as u64;
         (self.observer)(&event, line.trim_end_matches('\n'));
         Ok(event)
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self, event: &Event) -> Result<String, RecordError> {
+        let line = self.chain.write(event).unwrap_or_else(|| Err(serde::ser::Error::custom("an unknown kind is never written")));
+        line.map_err(|error| self.disk("writing an event to", error.into()))
     }
 
     /// Returns when everything that was written is on the disk, blobs first. Stands before a call that can change the world.

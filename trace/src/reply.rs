@@ -154,4 +154,7 @@ pub struct Replied {
     /// The raw stream, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Digest>,
+    /// Whether secrets in it were hidden: it is not what the model said, and trains nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }

@@ -3,14 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trace::secrets::MachineKey;
 use trace::{
-    AgentPath, Clock, Condition, Damage, Delivered, Delivery, Event, Millis, Part, Reading, Record, RecordError, Timestamp, What,
-    inbox,
+    AgentPath, Clock, Condition, Cost, Damage, Delivered, Delivery, Event, Millis, Observed, Part, Reading, Record, RecordError,
+    Replied, Said, Secrets, Status, Stop, Timestamp, Timing, Usage, What, inbox,
 };
 
 struct Still;
@@ -243,4 +244,50 @@ fn what_a_dead_session_left_half_written_goes_when_the_run_is_opened() {
     assert!(draft.exists());
     open(&run).unwrap();
     assert!(!draft.exists());
+}
+
+#[test]
+fn no_secret_enters_a_record_and_the_event_comes_back_as_it_was_written() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let secrets = Secrets::of_run(&MachineKey::fixed([1; 32]), &"run".parse().unwrap());
+    secrets.know_own("OPENAI_API_KEY", "key-of-the-engine");
+    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut record = create(&run).hiding(secrets);
+    let mut append = |what: What| record.append(&AgentPath::root(), None, what).unwrap();
+    let plain = append(said("no secret"));
+    let message = append(said(&format!("{token} and \"key-of-the-engine\"")));
+    let shell = BTreeMap::from([("TOKEN".to_owned(), Some(token.to_owned())), ("GONE".to_owned(), None)]);
+    let observed = Observed { shell: Some(shell), ..Observed::words(trace::CallId::new(trace::Seq(1), 0), Status::Ok, token) };
+    let observed = append(What::Observed(observed));
+    let replied = |text: &str| {
+        let opaque = Said::Opaque { wire: "w".to_owned(), json: "key-of-the-engine".into() };
+        let arguments = serde_json::json!({"command": format!("echo {token}")}).to_string();
+        let call = Said::Call { id: "1".to_owned(), name: "bash".to_owned(), arguments };
+        let parts = vec![Said::Text { text: text.to_owned() }, opaque];
+        What::Replied(Replied {
+            parts: if text.is_empty() { parts } else { parts.into_iter().chain([call]).collect() },
+            stop: Stop::Calls,
+            usage: Usage::default(),
+            estimated: false,
+            cost: Cost::Unpriced,
+            served: None,
+            request_id: None,
+            timing: Timing::default(),
+            attempts: Vec::new(),
+            raw: None,
+            redacted: false,
+        })
+    };
+    let exempt = append(replied(""));
+    let redacted = append(replied("I see."));
+    let is_redacted = |event: &Event| matches!(&event.what, What::Replied(replied) if replied.redacted);
+    assert!(!is_redacted(&exempt) && is_redacted(&redacted));
+    let (events, reading) = Reading::all(&run).unwrap();
+    assert_eq!((events, reading.condition()), (vec![plain, message, observed, exempt, redacted], &Condition::Intact));
+    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
+    assert!(!text.contains(token));
+    // Twice: in the parts that go back to their wire as they came.
+    assert_eq!(text.matches("key-of-the-engine").count(), 2);
+    assert_eq!(text.matches("<secret:github-token:").count(), 4);
 }

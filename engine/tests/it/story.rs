@@ -62,6 +62,7 @@ pub fn replied(parts: Vec<Said>, stop: Stop, usage: Usage) -> Replied {
         timing: Timing::default(),
         attempts: Vec::new(),
         raw: None,
+        redacted: false,
     }
 }
 

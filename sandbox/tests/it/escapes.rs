@@ -153,7 +153,8 @@ async fn links_lead_nowhere() {
 async fn what_is_granted_is_seen_and_no_more() {
     let folders = Folders::new();
     let (read, write) = (folders.write("outside/read/f", "r"), folders.write("outside/write/f", "w"));
-    let grant = Grant { read: vec![folders.path("outside/read")], write: vec![folders.path("outside/write")], network: false };
+    let grant =
+        Grant { read: vec![folders.path("outside/read")], write: vec![folders.path("outside/write")], ..Grant::default() };
     for kind in WALLED {
         let environment = folders.granted(kind, grant.clone()).await.unwrap();
         let text = format!("cat {} {} && echo x >>{1}", read.display(), write.display());

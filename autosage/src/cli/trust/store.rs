@@ -137,12 +137,14 @@ fn understood(bytes: &[u8], workspace: &Path) -> Result<Decision, String> {
 
 /// Adds to `rules` what `grant` has and they have not.
 pub fn add(rules: &mut Grant, grant: &Grant) {
-    let Grant { read, write, network } = grant;
+    let Grant { read, write, network, secrets } = grant;
     for (all, more) in [(&mut rules.read, read), (&mut rules.write, write)] {
         let new: Vec<PathBuf> = more.iter().filter(|path| !all.contains(path)).cloned().collect();
         all.extend(new);
     }
     rules.network |= network;
+    let new: Vec<String> = secrets.iter().filter(|name| !rules.secrets.contains(name)).cloned().collect();
+    rules.secrets.extend(new);
 }
 
 #[cfg(test)]

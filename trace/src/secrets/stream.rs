@@ -1,0 +1,221 @@
+//! Hides secrets in a text that comes in pieces, cut at any byte.
+//!
+//! Bytes are let through once it is decided that they belong to no secret: what may be the beginning of one is held, at most
+//! the longest known value, the longest token, or a piece of a private key. So the pieces change nothing.
+
+use super::Secrets;
+use super::finder::{Finder, Pattern, Standing};
+use super::shapes::{Judged, LOOK_BACK, PIECE, Shape, Text, judge_more};
+use std::sync::Arc;
+
+/// What comes out of a [`Stream`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Bytes as they came.
+    Plain(&'a [u8]),
+    /// A secret.
+    Hidden {
+        /// What stands for it.
+        placeholder: &'a str,
+        /// Line ends within it.
+        line_ends: u64,
+        /// Its length in bytes.
+        bytes: usize,
+    },
+}
+
+/// A text on its way, from which secrets are taken out.
+pub struct Stream {
+    secrets: Secrets,
+    finder: Arc<Finder>,
+    /// What is held, and before it, let through already, what a prefix must see before it.
+    held: Vec<u8>,
+    /// How much of `held` was let through.
+    passed: usize,
+    /// How much of `held` was searched.
+    searched: usize,
+    begun: Vec<Begun>,
+    /// Found and not passed yet, in order of start.
+    found: Vec<Found>,
+}
+
+/// The beginning of what may be a secret.
+#[derive(Clone, Copy)]
+struct Begun {
+    start: usize,
+    shape: &'static Shape,
+    /// Whether a piece of it was found already.
+    goes_on: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Found {
+    start: usize,
+    end: usize,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Known(usize),
+    Shape(&'static Shape),
+}
+
+impl Stream {
+    pub(super) fn new(secrets: Secrets, finder: Arc<Finder>) -> Stream {
+        let (held, begun, found) = (Vec::new(), Vec::new(), Vec::new());
+        Stream { secrets, finder, held, passed: 0, searched: 0, begun, found }
+    }
+
+    /// Takes the next bytes; what is decided goes to `out`.
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(Piece<'_>)) {
+        self.held.extend_from_slice(bytes);
+        self.work(Text::GoesOn, out);
+    }
+
+    /// The text is at its end.
+    pub fn finish(mut self, out: &mut dyn FnMut(Piece<'_>)) {
+        self.work(Text::Ended, out);
+    }
+
+    /// The text was cut off at its end: what may be the beginning of a secret is left out.
+    pub fn finish_cut(mut self, out: &mut dyn FnMut(Piece<'_>)) {
+        self.work(Text::GoesOn, out);
+    }
+
+    fn work(&mut self, end: Text, out: &mut dyn FnMut(Piece<'_>)) {
+        self.search();
+        self.judge(end);
+        let undecided = match end {
+            Text::Ended => self.held.len(),
+            Text::GoesOn => {
+                let shapes = self.begun.iter().map(|begun| begun.start).min().unwrap_or(self.held.len());
+                self.finder.begun(&self.held, self.passed).min(shapes)
+            }
+        };
+        self.pass(undecided, out);
+        self.forget();
+    }
+
+    /// Finds what ends in the bytes that are new.
+    fn search(&mut self) {
+        let from = self.searched.saturating_sub(self.finder.longest);
+        for (start, end, pattern) in self.finder.places(&self.held[from..]) {
+            let (start, end) = (start + from, end + from);
+            if end <= self.searched {
+                continue;
+            }
+            match pattern {
+                Pattern::Known(place) => self.found.push(Found { start, end, what: What::Known(place) }),
+                Pattern::Prefix(shape) if shape.may_follow(&self.held[..start]) => {
+                    self.begun.push(Begun { start, shape, goes_on: false });
+                }
+                Pattern::Prefix(_) => {}
+            }
+        }
+        self.searched = self.held.len();
+    }
+
+    fn judge(&mut self, end: Text) {
+        let mut begun = std::mem::take(&mut self.begun);
+        while let Some(mut one) = begun.pop() {
+            loop {
+                let text = &self.held[one.start..];
+                let judged = if one.goes_on { judge_more(text, end) } else { one.shape.judge(text, end) };
+                let found = |bytes: usize| Found { start: one.start, end: one.start + bytes, what: What::Shape(one.shape) };
+                match judged {
+                    Judged::Secret(bytes) => self.found.push(found(bytes)),
+                    Judged::Piece => {
+                        self.found.push(found(PIECE));
+                        one = Begun { start: one.start + PIECE, goes_on: true, ..one };
+                        continue;
+                    }
+                    Judged::Open => self.begun.push(one),
+                    Judged::Nothing => {}
+                }
+                break;
+            }
+        }
+        self.sort();
+    }
+
+    /// Of two that begin at one place the one that says more comes first and names it: a known value, the longer prefix.
+    fn sort(&mut self) {
+        let rank = |found: &Found| match found.what {
+            What::Known(_) => usize::MAX,
+            What::Shape(shape) => shape.prefix.len(),
+        };
+        self.found.sort_by_key(|found| (found.start, std::cmp::Reverse(rank(found))));
+    }
+
+    /// Lets through all that stands before `undecided`, with a placeholder for each secret. Secrets that overlap are one.
+    fn pass(&mut self, undecided: usize, out: &mut dyn FnMut(Piece<'_>)) {
+        while let Some(first) = self.found.first().copied().filter(|found| found.start < undecided) {
+            let mut end = first.end;
+            let mut among = 0;
+            while let Some(next) = self.found.get(among).filter(|next| next.start < end) {
+                end = end.max(next.end);
+                among += 1;
+            }
+            let piece = first.start + PIECE;
+            let cut = if end > piece { self.character_start(piece) } else { end };
+            if cut > undecided {
+                // What begins later may still make it longer.
+                self.plain(first.start, out);
+                return;
+            }
+            self.plain(first.start, out);
+            self.hide(first, cut, out);
+            self.found.retain_mut(|found| {
+                found.start = found.start.max(cut);
+                found.end > found.start
+            });
+            self.passed = cut;
+            self.sort();
+        }
+        self.plain(undecided, out);
+    }
+
+    /// The start of the character at `at`, so that a long secret is not cut within one.
+    fn character_start(&self, at: usize) -> usize {
+        let is_inside = |at: &usize| self.held.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+        (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
+    }
+
+    fn plain(&mut self, until: usize, out: &mut dyn FnMut(Piece<'_>)) {
+        if until > self.passed {
+            out(Piece::Plain(&self.held[self.passed..until]));
+            self.passed = until;
+        }
+    }
+
+    /// A placeholder for what begins with `first` and ends at `end`. With a key of the engine's own in it, it is one.
+    fn hide(&self, first: Found, end: usize, out: &mut dyn FnMut(Piece<'_>)) {
+        let value = &self.held[first.start..end];
+        let kind = match first.what {
+            What::Known(place) => self.finder.known[place].kind.as_str(),
+            What::Shape(shape) => shape.kind,
+        };
+        let is_engines = |found: &Found| {
+            found.start < end
+                && matches!(found.what, What::Known(place) if self.finder.known[place].standing == Standing::Engines)
+        };
+        let standing = if self.found.iter().any(is_engines) { Standing::Engines } else { Standing::Runs };
+        let placeholder = self.secrets.placeholder(kind, value, standing);
+        let line_ends = value.iter().filter(|byte| **byte == b'\n').count() as u64;
+        out(Piece::Hidden { placeholder: &placeholder, line_ends, bytes: value.len() });
+    }
+
+    /// Drops what was let through and is not needed to judge what follows.
+    fn forget(&mut self) {
+        let gone = self.passed.saturating_sub(LOOK_BACK);
+        self.held.drain(..gone);
+        self.passed -= gone;
+        self.searched -= gone;
+        self.begun.iter_mut().for_each(|begun| begun.start -= gone);
+        for found in &mut self.found {
+            found.start -= gone;
+            found.end -= gone;
+        }
+    }
+}
