@@ -11,7 +11,7 @@ pub const UNKNOWN_MAX_OUTPUT: u64 = 8192;
 /// What a person knows better than the catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// Another address, with the version (`http://host:port/v1`).
+    /// Another address, such as `http://host:port/v1`.
     pub base_url: Option<String>,
     /// The prices.
     pub price: Option<Price>,
@@ -78,7 +78,7 @@ pub fn provider_of(id: &str) -> Result<&'static Provider, CatalogError> {
     match provider::find(name) {
         _ if model.is_empty() => Err(CatalogError::NoProvider(id.to_owned())),
         Some(row) => Ok(row),
-        None if matches!(name, "anthropic" | "gemini") => Err(CatalogError::NotYet(name.to_owned())),
+        None if name == "gemini" => Err(CatalogError::NotYet(name.to_owned())),
         None => Err(CatalogError::UnknownProvider(name.to_owned())),
     }
 }
@@ -163,7 +163,7 @@ struct Long {
 }
 
 impl Table {
-    /// The row of a model; the name may carry the date of a snapshot at its end (`-2026-03-05`).
+    /// The row of a model; the name may carry the date of a snapshot at its end (`-2026-03-05`, `-20260305`).
     fn model(&self, provider: &str, name: &str) -> Option<&Known> {
         let row = |name: &str| self.model.iter().find(|row| row.provider == provider && row.name == name);
         row(name).or_else(|| row(without_date(name)?))
@@ -192,10 +192,14 @@ impl Dollars {
     }
 }
 
+/// A name without the date of a snapshot, in either form.
 fn without_date(name: &str) -> Option<&str> {
-    let (rest, date) = name.split_at_checked(name.len().checked_sub("-2026-01-31".len())?)?;
-    let shape = |(place, byte): (usize, u8)| if matches!(place, 0 | 5 | 8) { byte == b'-' } else { byte.is_ascii_digit() };
-    date.bytes().enumerate().all(shape).then_some(rest)
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let long = |(place, byte): (usize, u8)| if matches!(place, 0 | 5 | 8) { byte == b'-' } else { byte.is_ascii_digit() };
+    let split = |length: usize| name.split_at_checked(name.len().checked_sub(length)?);
+    let dashed = split("-2026-01-31".len()).filter(|(_, date)| date.bytes().enumerate().all(long));
+    let plain = || split("-20260131".len()).filter(|(_, date)| date.strip_prefix('-').is_some_and(digits));
+    dashed.or_else(plain).map(|(rest, _)| rest)
 }
 
 #[cfg(test)]

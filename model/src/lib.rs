@@ -5,9 +5,10 @@
 //! [`catalog::find`] turns `provider/name` into a `trace::ModelSpec`, [`connect`] a spec into a model that speaks HTTP.
 //! [`ScriptedModel`] and [`Recorded`] answer without a server; a [`Recorder`] writes down what any other model answers.
 //!
-//! What a wire looks like is known to its own module only (`openai_chat`), behind the seam `wire`. Nothing here reads the environment: keys and
+//! What a wire looks like is known to its own module only (`openai_chat`, `anthropic_messages`), behind the seam `wire`. Nothing here reads the environment: keys and
 //! addresses are values, and proxies that the environment names are not used.
 
+mod anthropic_messages;
 mod ask;
 pub mod catalog;
 mod http;

@@ -9,7 +9,8 @@ pub struct Provider {
     pub name: &'static str,
     /// The wire that it speaks.
     pub(crate) wire: Wire,
-    /// Its address, if it has a usual one; with the version (`/v1`), without a slash at the end.
+    /// Its address, if it has a usual one, as people name it: with the version (`/v1`) where that is usual; without a slash
+    /// at the end.
     pub base_url: Option<&'static str>,
     /// The variable that names another address. Nothing here reads it.
     pub base_url_var: Option<&'static str>,
@@ -17,7 +18,7 @@ pub struct Provider {
     pub key_var: &'static str,
     /// Whether it answers without a key.
     pub key: KeyUse,
-    /// The field that limits the output.
+    /// The field that limits the output; of OpenAI's chat, as the next one.
     pub(crate) max_tokens_field: &'static str,
     /// The field in which reasoning goes back.
     pub(crate) reasoning: ReasoningField,
@@ -73,6 +74,15 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key: KeyUse::Required,
         max_tokens_field: "max_completion_tokens",
         reasoning: ReasoningField::Never,
+        ..COMPATIBLE
+    },
+    Provider {
+        name: "anthropic",
+        wire: Wire::AnthropicMessages,
+        base_url: Some("https://api.anthropic.com"),
+        base_url_var: Some("ANTHROPIC_BASE_URL"),
+        key_var: "ANTHROPIC_API_KEY",
+        key: KeyUse::Required,
         ..COMPATIBLE
     },
     COMPATIBLE,

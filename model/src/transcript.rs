@@ -1,8 +1,8 @@
 //! A prompt that is serialised once and then only extended.
 
-use crate::openai_chat;
 use crate::wire::Wire;
 use crate::{Message, Prompt};
+use crate::{anthropic_messages, openai_chat};
 use trace::{ModelSpec, ToolSpec};
 
 /// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
@@ -14,6 +14,7 @@ pub struct Transcript(Writing);
 #[derive(Clone, Debug)]
 enum Writing {
     OpenAiChat(openai_chat::Writing),
+    AnthropicMessages(anthropic_messages::Writing),
 }
 
 impl Transcript {
@@ -21,6 +22,7 @@ impl Transcript {
     pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Transcript {
         Transcript(match Wire::of(spec) {
             Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
+            Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools)),
         })
     }
 
@@ -28,6 +30,7 @@ impl Transcript {
     pub fn push(&mut self, message: &Message) {
         match &mut self.0 {
             Writing::OpenAiChat(writing) => writing.push(message),
+            Writing::AnthropicMessages(writing) => writing.push(message),
         }
     }
 
@@ -35,6 +38,7 @@ impl Transcript {
     pub fn body(&self, max_output: u64) -> String {
         match &self.0 {
             Writing::OpenAiChat(writing) => writing.body(max_output),
+            Writing::AnthropicMessages(writing) => writing.body(max_output),
         }
     }
 }
@@ -43,7 +47,8 @@ impl Transcript {
 ///
 /// Where a prompt extends another, its messages extend the other's, and all that stands before them is the same: the
 /// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system` and `tools`
-/// stay the same. Only the limit of the output stands after the messages.
+/// stay the same, and but for marks that tell a cache how far to keep it. Only the limit of the output stands after the
+/// messages.
 pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
     let mut transcript = Transcript::new(spec, prompt.system, prompt.tools);
     prompt.messages.iter().for_each(|message| transcript.push(message));

@@ -8,7 +8,7 @@ mod tests;
 pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 
 use crate::trouble::Trouble;
-use crate::{openai_chat, provider, retry};
+use crate::{anthropic_messages, openai_chat, provider, retry};
 use std::time::Duration;
 use trace::{ModelSpec, Timestamp};
 
@@ -17,6 +17,8 @@ use trace::{ModelSpec, Timestamp};
 pub(crate) enum Wire {
     /// OpenAI Chat Completions, as OpenAI and every compatible server speak it.
     OpenAiChat,
+    /// Anthropic's Messages.
+    AnthropicMessages,
 }
 
 /// A header of a request.
@@ -37,6 +39,7 @@ impl Wire {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Wire::OpenAiChat => openai_chat::WIRE,
+            Wire::AnthropicMessages => anthropic_messages::WIRE,
         }
     }
 
@@ -44,6 +47,7 @@ impl Wire {
     pub(crate) fn url(self, base: &str) -> String {
         match self {
             Wire::OpenAiChat => format!("{}{}", base.trim_end_matches('/'), openai_chat::PATH),
+            Wire::AnthropicMessages => anthropic_messages::url(base),
         }
     }
 
@@ -51,6 +55,7 @@ impl Wire {
     pub(crate) fn usual_base(self) -> &'static str {
         match self {
             Wire::OpenAiChat => "it usually ends in /v1",
+            Wire::AnthropicMessages => "it usually is the host alone",
         }
     }
 
@@ -58,6 +63,7 @@ impl Wire {
     pub(crate) fn headers(self, key: Option<&str>) -> Vec<Header> {
         match self {
             Wire::OpenAiChat => openai_chat::headers(key),
+            Wire::AnthropicMessages => anthropic_messages::headers(key),
         }
     }
 
@@ -65,6 +71,7 @@ impl Wire {
     pub(crate) fn request_id(self) -> &'static str {
         match self {
             Wire::OpenAiChat => "x-request-id",
+            Wire::AnthropicMessages => "request-id",
         }
     }
 
@@ -72,6 +79,7 @@ impl Wire {
     pub(crate) fn told<'a>(self, header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
         match self {
             Wire::OpenAiChat => retry::told_in_headers(header, now),
+            Wire::AnthropicMessages => anthropic_messages::told(header, now),
         }
     }
 
@@ -79,6 +87,7 @@ impl Wire {
     pub(crate) fn refusal(self, status: u16, told: Option<Duration>, body: &[u8]) -> Trouble {
         match self {
             Wire::OpenAiChat => openai_chat::refusal(status, told, body),
+            Wire::AnthropicMessages => anthropic_messages::refusal(status, told, body),
         }
     }
 
@@ -86,6 +95,7 @@ impl Wire {
     pub(crate) fn tool_names(self, body: &str) -> Vec<String> {
         match self {
             Wire::OpenAiChat => openai_chat::tool_names(body),
+            Wire::AnthropicMessages => anthropic_messages::tool_names(body),
         }
     }
 
@@ -93,6 +103,7 @@ impl Wire {
     fn draft(self) -> Box<dyn Draft> {
         match self {
             Wire::OpenAiChat => Box::new(openai_chat::Draft::default()),
+            Wire::AnthropicMessages => Box::new(anthropic_messages::Draft::default()),
         }
     }
 }

@@ -11,7 +11,7 @@ use trace::{NanoUsd, Price};
 #[derive(Debug, Parser)]
 #[command(name = "autosage", version, about, long_about, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "First time here? `autosage demo` needs no key and no server.\n\n\
-    Keys come from the providers' usual variables, such as OPENAI_API_KEY. Everything that is kept lies under $AUTOSAGE_HOME \
+    Keys come from the providers' usual variables, such as ANTHROPIC_API_KEY. Everything that is kept lies under $AUTOSAGE_HOME \
     (default: ~/.local/share/autosage).\n\n\
     Exit codes: 0 done, 1 ended without success, 2 usage or configuration, 3 budget exhausted, 4 infrastructure, 130 interrupted.")]
 pub struct Line {
@@ -32,6 +32,7 @@ pub enum Command {
     /// the final answer only, and progress goes to stderr.
     #[command(after_help = "Examples:\n  autosage run \"make the tests pass\" --check \"cargo test\"\n  \
         autosage run -f task.md --workspace ../site --max-usd 0.50\n  \
+        autosage run \"tidy the README\" --model anthropic/claude-opus-5-5\n  \
         autosage run \"tidy the README\" --model ollama/qwen3-coder")]
     Run(RunArgs),
     /// Go on with a run: after an interrupt, a crash or a limit, or with a further message.
@@ -62,7 +63,7 @@ pub struct ModelArgs {
     /// The model, as provider/name; `recorded/FILE` replays a recorded conversation.
     #[arg(long, value_name = "PROVIDER/NAME")]
     pub model: Option<String>,
-    /// The server's address, with its version: http://HOST:PORT/v1.
+    /// The server's address, with its version where that is usual: http://HOST:PORT/v1.
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// The variable that holds the key [default: the provider's own; AUTOSAGE_API_KEY for openai-compatible].

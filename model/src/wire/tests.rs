@@ -10,7 +10,10 @@ use std::sync::Mutex;
 use trace::{Said, Timestamp, Usage};
 
 /// Each wire, the folder of its corpus, and what ends its replies: a body without any of these is not whole.
-const WIRES: &[(Wire, &str, &[&str])] = &[(Wire::OpenAiChat, "openai_chat", &["\"finish_reason\":\"", "[DONE]"])];
+const WIRES: &[(Wire, &str, &[&str])] = &[
+    (Wire::OpenAiChat, "openai_chat", &["\"finish_reason\":\"", "[DONE]"]),
+    (Wire::AnthropicMessages, "anthropic_messages", &["\"message_stop\""]),
+];
 
 /// A raw answer of the corpus.
 struct Raw {
@@ -145,33 +148,35 @@ fn a_body_that_is_cut_gives_no_call_that_the_whole_does_not() {
 
 #[test]
 fn the_phase_tells_how_long_to_wait() {
-    let bytes = corpus(Wire::OpenAiChat, "openai_chat").into_iter().find(|raw| raw.name == "text").unwrap().body;
-    let text = String::from_utf8(bytes).unwrap();
-    let mut reading = Reading::new(Wire::OpenAiChat);
-    let phases: Vec<Phase> = text
-        .split_inclusive("\n\n")
-        .map(|event| {
+    use Phase::{Done, Open, Stopped};
+    let phases = |wire, folder| -> Vec<Phase> {
+        let bytes = corpus(wire, folder).into_iter().find(|raw| raw.name == "text").unwrap().body;
+        let text = String::from_utf8(bytes).unwrap();
+        let mut reading = Reading::new(wire);
+        let phase = |event: &str| {
             reading.push(event.as_bytes(), &|_| ());
             reading.phase()
-        })
-        .collect();
-    use Phase::{Done, Open, Stopped};
-    assert_eq!(phases, [Open, Open, Open, Stopped, Stopped, Done]);
+        };
+        text.split_inclusive("\n\n").map(phase).collect()
+    };
+    assert_eq!(phases(Wire::OpenAiChat, "openai_chat"), [Open, Open, Open, Stopped, Stopped, Done]);
+    let messages = phases(Wire::AnthropicMessages, "anthropic_messages");
+    assert_eq!(messages, [Open, Open, Open, Open, Open, Open, Stopped, Done]);
 }
 
 proptest! {
     #[test]
-    fn a_body_may_come_in_any_pieces(cuts in proptest::collection::vec(1usize..200, 1..40)) {
-        for Raw { wire, name, body, .. } in corpora() {
-            let (mut rest, mut pieces) = (body.as_slice(), Vec::new());
-            for cut in &cuts {
-                let (piece, after) = rest.split_at((*cut).min(rest.len()));
-                pieces.push(piece);
-                rest = after;
-            }
-            pieces.push(rest);
-            prop_assert_eq!(read(wire, pieces), read(wire, [body.as_slice()]), "{}", name);
+    fn a_body_may_come_in_any_pieces(file in any::<proptest::sample::Index>(), cuts in proptest::collection::vec(1usize..200, 1..40)) {
+        let corpora = corpora();
+        let Raw { wire, name, body, .. } = file.get(&corpora);
+        let (mut rest, mut pieces) = (body.as_slice(), Vec::new());
+        for cut in &cuts {
+            let (piece, after) = rest.split_at((*cut).min(rest.len()));
+            pieces.push(piece);
+            rest = after;
         }
+        pieces.push(rest);
+        prop_assert_eq!(read(*wire, pieces), read(*wire, [body.as_slice()]), "{}", name);
     }
 
     #[test]
@@ -197,34 +202,52 @@ proptest! {
     }
 }
 
-fn events(chunks: impl Iterator<Item = String>) -> (Result<Answer, Trouble>, Option<Usage>) {
+/// Reads `chunks` as the events of a stream.
+fn events(wire: Wire, chunks: impl Iterator<Item = String>) -> (Result<Answer, Trouble>, Option<Usage>) {
     let pieces: Vec<String> = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let (outcome, usage, _) = read(Wire::OpenAiChat, pieces.iter().map(String::as_bytes));
+    let (outcome, usage, _) = read(wire, pieces.iter().map(String::as_bytes));
     (outcome, usage)
 }
 
 #[test]
 fn a_reply_without_end_is_given_up() {
     let listen = |_: Heard<'_>| ();
-    let mut reading = Reading::new(Wire::OpenAiChat);
-    reading.push(b": alive\n", &listen);
-    assert_eq!(reading.phase(), Phase::Open);
-    reading.push(&vec![b':'; 128 << 20], &listen);
-    assert_eq!(reading.phase(), Phase::Done);
-    assert!(reading.finish(&listen).0.unwrap_err().message.contains("longer than 128 MiB"));
+    for (wire, ..) in WIRES {
+        let mut reading = Reading::new(*wire);
+        reading.push(b": alive\n", &listen);
+        assert_eq!(reading.phase(), Phase::Open);
+        reading.push(&vec![b':'; 128 << 20], &listen);
+        assert_eq!(reading.phase(), Phase::Done);
+        assert!(reading.finish(&listen).0.unwrap_err().message.contains("longer than 128 MiB"));
+    }
 }
 
 #[test]
 fn a_reply_of_a_thousand_calls_is_enough() {
-    let call = |index: usize| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"a"}}]}}}}]}}"#);
-    let (outcome, _) = events((0..=1000).map(call));
+    let chat = |index| format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"a"}}]}}}}]}}"#);
+    let (outcome, _) = events(Wire::OpenAiChat, (0..=1000).map(chat));
     assert!(outcome.unwrap_err().message.contains("more than 1,000 calls"));
-    let (outcome, _) = events((0..1000).map(call).chain(["[DONE]".to_owned()]));
+    let (outcome, _) = events(Wire::OpenAiChat, (0..1000).map(chat).chain(["[DONE]".to_owned()]));
+    assert_eq!(calls(&outcome).len(), 1000);
+
+    let block = |index| {
+        let fields = format!(r#""index":{index},"content_block":{{"type":"tool_use","id":"a","name":"b","input":{{}}}}"#);
+        let (start, stop) = ("content_block_start", "content_block_stop");
+        [format!(r#"{{"type":"{start}",{fields}}}"#), format!(r#"{{"type":"{stop}","index":{index}}}"#)]
+    };
+    let (outcome, _) = events(Wire::AnthropicMessages, (0..=1000).flat_map(block));
+    assert!(outcome.unwrap_err().message.contains("more than 1,000 blocks"));
+    let end = [r#"{"type":"message_stop"}"#.to_owned()];
+    let (outcome, _) = events(Wire::AnthropicMessages, (0..1000).flat_map(block).chain(end));
     assert_eq!(calls(&outcome).len(), 1000);
 }
 
 #[test]
 fn a_usage_beyond_all_numbers_is_held_at_the_largest() {
-    let usage = format!(r#"{{"usage":{{"prompt_tokens":{0},"completion_tokens":{0}}}}}"#, u64::MAX);
-    assert_eq!(events([usage].into_iter()).1.map(|usage| usage.total()), Some(u64::MAX));
+    let chat = format!(r#"{{"usage":{{"prompt_tokens":{0},"completion_tokens":{0}}}}}"#, u64::MAX);
+    let counts = format!(r#"{{"input_tokens":{0},"cache_read_input_tokens":{0},"output_tokens":{0}}}"#, u64::MAX);
+    let messages = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{counts}}}"#);
+    for (wire, usage) in [(Wire::OpenAiChat, chat), (Wire::AnthropicMessages, messages)] {
+        assert_eq!(events(wire, [usage].into_iter()).1.map(|usage| usage.total()), Some(u64::MAX));
+    }
 }

@@ -21,6 +21,12 @@ fn a_known_model_has_a_window_a_limit_and_a_price() {
     assert!(spec.table.is_some());
     let dated = catalog::find("openai/gpt-5.1-2025-11-13", &Overrides::default()).unwrap();
     assert_eq!((dated.name.as_str(), dated.price), ("gpt-5.1-2025-11-13", spec.price));
+    let haiku = catalog::find("anthropic/claude-haiku-4-5-20251001", &Overrides::default()).unwrap();
+    assert_eq!((haiku.context, haiku.max_output, haiku.effort), (Some(200_000), 64_000, None));
+    assert_eq!(haiku.price, Some(Price { input: 1000, cached: 100, cache_write: 1250, output: 5000, long: None }));
+    let opus = catalog::find("anthropic/claude-opus-5-5", &Overrides::default()).unwrap();
+    assert_eq!((opus.wire.as_str(), opus.effort.as_deref()), ("anthropic-messages", Some("medium")));
+    assert_eq!(opus.base_url.as_deref(), Some("https://api.anthropic.com"));
 }
 
 #[test]
@@ -65,28 +71,28 @@ fn what_is_no_model_is_explained() {
         "gpt-5.1",
         &none,
         expect![
-            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "openai/",
         &none,
         expect![
-            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "opnai/gpt-5.1",
         &none,
         expect![
-            "there is no provider `opnai`; there are: openai, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
+            "there is no provider `opnai`; there are: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
         ],
     );
     refused(
-        "anthropic/claude-opus-5-5",
+        "gemini/gemini-4",
         &none,
         expect![
-            "the models of `anthropic` cannot be asked yet; the providers that work are: openai, openai-compatible, openrouter, ollama, vllm, llamacpp"
+            "the models of `gemini` cannot be asked yet; the providers that work are: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp"
         ],
     );
     refused("openai-compatible/m", &none, expect!["`openai-compatible/m` needs an address: --base-url http://HOST:PORT/v1"]);

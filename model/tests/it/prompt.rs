@@ -1,7 +1,7 @@
 //! The bytes of requests.
 
 use expect_test::{Expect, expect};
-use model::{Message, Prompt, SentCall, catalog, render};
+use model::{Message, Prompt, SentCall, Transcript, catalog, render};
 use proptest::prelude::*;
 use serde_json::json;
 use trace::{CallId, Digest, ModelSpec, Part, Said, Seq, Status, ToolSpec};
@@ -105,6 +105,95 @@ fn a_row_says_where_reasoning_goes() {
     );
 }
 
+/// A reply with all that the Messages wire knows: thinking before, between and after calls.
+fn thoughtful() -> Vec<Message> {
+    let kept = |json| Said::Opaque { wire: "anthropic-messages".to_owned(), json };
+    let thinking = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
+    let call = |arguments: &str| Said::Call { id: "toolu".to_owned(), name: "bash".to_owned(), arguments: arguments.to_owned() };
+    let sent = |index, arguments: &str| SentCall {
+        id: CallId::new(Seq(2), index),
+        name: "bash".to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let result =
+        |index, status, text: &str| Message::Result { id: CallId::new(Seq(2), index), status, content: vec![Part::text(text)] };
+    vec![
+        Message::User(vec![Part::text("Mend \"it\"."), Part::text(" \n")]),
+        Message::Reply {
+            parts: vec![
+                Said::Reasoning { text: "Look first.".to_owned() },
+                kept(thinking("Look first.", "c2ln")),
+                kept(json!({"type": "redacted_thinking", "data": "ZGF0YQ"})),
+                Said::Text { text: "\n".to_owned() },
+                Said::Text { text: "I look.".to_owned() },
+                call("{\"command\": \"ls\"}"),
+                kept(thinking("", "dHdv")),
+                call("{\"cut"),
+                kept(thinking("And", "")),
+                Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
+                Said::Opaque { wire: "another".to_owned(), json: json!({"x": 1}) },
+            ],
+            calls: vec![sent(0, "{\"command\": \"ls\"}"), sent(1, "[1]")],
+        },
+        result(0, Status::Ok, "a.rs"),
+        result(1, Status::Failed, "the arguments are not JSON"),
+        Message::User(vec![Part::text("Your last call was cut off.")]),
+        Message::Reply { parts: vec![kept(thinking("Only thought.", "c2ln"))], calls: vec![] },
+        Message::Reply { parts: vec![Said::Text { text: "Done.".to_owned() }], calls: vec![] },
+        Message::User(vec![Part::text("Go on.")]),
+    ]
+}
+
+#[test]
+fn the_messages_wire_keeps_the_order_of_thinking_words_and_calls() {
+    check(
+        "anthropic/claude-opus-5-5",
+        &thoughtful(),
+        expect![[r#"
+        {"model":"claude-opus-5-5","stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"bash","description":"Runs a command.","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[
+        {"role":"user","content":[{"type":"text","text":"Mend \"it\"."}]},
+        {"role":"assistant","content":[{"signature":"c2ln","thinking":"Look first.","type":"thinking"},{"data":"ZGF0YQ","type":"redacted_thinking"},{"type":"text","text":"I look."},{"type":"tool_use","id":"c2_0","name":"bash","input":{"command": "ls"}},{"signature":"dHdv","thinking":"","type":"thinking"},{"type":"tool_use","id":"c2_1","name":"bash","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"c2_0","content":"a.rs"},{"type":"tool_result","tool_use_id":"c2_1","content":"the arguments are not JSON","is_error":true}]},
+        {"role":"user","content":[{"type":"text","text":"Your last call was cut off.","cache_control":{"type":"ephemeral"}}]},
+        {"role":"assistant","content":[{"type":"text","text":"Done."}]},
+        {"role":"user","content":[{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}],"max_tokens":128000}"#]],
+    );
+}
+
+#[test]
+fn marks_tell_a_cache_where_this_request_ends_and_where_the_one_before_did() {
+    let messages = thoughtful();
+    let (spec, tools) = (spec("anthropic/test"), tools());
+    let marked = |count| {
+        let body = render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages: &messages[..count], max_output: 9 });
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let mut marked: Vec<String> = Vec::new();
+        for field in ["tools", "system"] {
+            let with_mark = body[field].as_array().unwrap().iter().filter(|block| block["cache_control"]["type"] == "ephemeral");
+            marked.extend(with_mark.map(|_| field.to_owned()));
+        }
+        for (place, message) in body["messages"].as_array().unwrap().iter().enumerate() {
+            for (block, fields) in message["content"].as_array().unwrap().iter().enumerate() {
+                if fields["cache_control"]["type"] == "ephemeral" {
+                    marked.push(format!("{place}.{block}"));
+                }
+            }
+        }
+        marked.join(" ")
+    };
+    // The task; its results; what was said besides; the next question.
+    assert_eq!(marked(1), "tools system 0.0");
+    assert_eq!(marked(4), "tools system 0.0 2.1");
+    assert_eq!(marked(5), "tools system 0.0 3.0");
+    assert_eq!(marked(8), "tools system 3.0 5.0");
+}
+
+#[test]
+fn a_model_without_effort_is_not_asked_to_think_and_nothing_empty_is_sent() {
+    let body = render(&spec("anthropic/claude-haiku-4-5"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    expect![[r#"{"model":"claude-haiku-4-5","stream":true,"messages":[],"max_tokens":10}"#]].assert_eq(&body);
+}
+
 #[test]
 fn empty_instructions_and_no_tools_are_not_sent() {
     let body = render(&spec("vllm/m"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
@@ -138,19 +227,59 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
+/// The bodies of all beginnings of `messages`, without the marks of a cache.
+fn bodies(spec: &ModelSpec, system: &str, messages: &[Message]) -> Vec<String> {
+    let tools = tools();
+    let mut transcript = Transcript::new(spec, system, &tools);
+    let mut bodies = Vec::new();
+    for count in 0..=messages.len() {
+        let max_output = 100 - count as u64;
+        let prompt = Prompt { system, tools: &tools, messages: &messages[..count], max_output };
+        let body = transcript.body(max_output);
+        assert_eq!(body, render(spec, &prompt), "what was extended is not what is rendered anew");
+        bodies.push(body.replace(r#","cache_control":{"type":"ephemeral"}"#, ""));
+        messages.get(count).into_iter().for_each(|message| transcript.push(message));
+    }
+    bodies
+}
+
 proptest! {
     #[test]
-    fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..4) {
-        let spec = spec(["openai-compatible/m", "openai/gpt-4.1", "openrouter/a/b", "ollama/m"][id]);
-        let tools = tools();
-        let body = |count: usize| render(&spec, &Prompt { system: &system, tools: &tools, messages: &messages[..count], max_output: 100 - count as u64 });
-        let whole = body(messages.len());
-        let read: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..5) {
+        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openrouter/a/b", "ollama/m", "anthropic/claude-opus-5"];
+        let bodies = bodies(&spec(ids[id]), &system, &messages);
+        let whole = bodies.last().unwrap();
+        let read: serde_json::Value = serde_json::from_str(whole).unwrap();
         prop_assert!(read["messages"].as_array().unwrap().len() <= messages.len() + 1);
-        for count in 0..messages.len() {
-            let earlier = body(count);
+        for (count, earlier) in bodies.iter().enumerate() {
+            // The results of one reply, which come together, are one message there.
+            let amid = messages[..count].last().into_iter().chain(messages.get(count));
+            if ids[id].starts_with("anthropic/") && amid.filter(|message| matches!(message, Message::Result { .. })).count() == 2 {
+                continue;
+            }
             let extends = whole.starts_with(&earlier[..earlier.rfind(']').unwrap()]);
             prop_assert!(extends, "{} does not extend {}", whole, earlier);
+        }
+    }
+
+    #[test]
+    fn what_the_messages_wire_sends_is_what_its_api_takes(messages in proptest::collection::vec(message(), 0..8)) {
+        let spec = spec("anthropic/claude-opus-5");
+        let body = render(&spec, &Prompt { system: "s", tools: &tools(), messages: &messages, max_output: 1 });
+        let marks = body.matches(r#""cache_control":{"type":"ephemeral"}"#).count();
+        prop_assert!(marks <= 4, "{} marks", marks);
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        for message in body["messages"].as_array().unwrap() {
+            let content = message["content"].as_array().unwrap();
+            prop_assert!(!content.is_empty());
+            for block in content {
+                match block["type"].as_str().unwrap() {
+                    "text" => prop_assert!(!block["text"].as_str().unwrap().trim().is_empty()),
+                    "tool_use" => prop_assert!(block["input"].is_object()),
+                    "tool_result" => prop_assert_eq!(&message["role"], "user"),
+                    other => prop_assert!(false, "{}", other),
+                }
+            }
         }
     }
 }

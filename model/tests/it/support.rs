@@ -21,15 +21,44 @@ pub enum Play {
     Stall(Vec<u8>),
 }
 
-/// The bytes of a file of the corpus.
-pub fn corpus(name: &str) -> Vec<u8> {
-    let path = format!("{}/corpus/openai_chat/{name}.http", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+/// A wire: a provider that speaks it, where its requests go below the test's base URL, the header that holds the key, and
+/// the folder of its corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    pub provider: &'static str,
+    pub path: &'static str,
+    pub key: (&'static str, &'static str),
+    folder: &'static str,
 }
 
-/// A file of the corpus, whole.
-pub fn file(name: &str) -> Play {
-    Play::Bytes(corpus(name))
+/// OpenAI's chat.
+pub const CHAT: Wire =
+    Wire { provider: "openai-compatible", path: "/chat/completions", key: ("authorization", "Bearer "), folder: "openai_chat" };
+
+/// Anthropic's Messages.
+pub const MESSAGES: Wire =
+    Wire { provider: "anthropic", path: "/messages", key: ("x-api-key", ""), folder: "anthropic_messages" };
+
+/// Every wire.
+pub const WIRES: [Wire; 2] = [CHAT, MESSAGES];
+
+impl Wire {
+    /// The bytes of a file of the corpus.
+    pub fn corpus(self, name: &str) -> Vec<u8> {
+        let path = format!("{}/corpus/{}/{name}.http", env!("CARGO_MANIFEST_DIR"), self.folder);
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A file of the corpus, whole.
+    pub fn file(self, name: &str) -> Play {
+        Play::Bytes(self.corpus(name))
+    }
+
+    /// The spec of a model at `base_url`.
+    pub fn spec(self, base_url: &str) -> ModelSpec {
+        let overrides = model::catalog::Overrides { base_url: Some(base_url.to_owned()), ..Default::default() };
+        model::catalog::find(&format!("{}/test", self.provider), &overrides).unwrap()
+    }
 }
 
 /// A server on a free port of this machine. It plays its list, an entry a request, and keeps what it received.
@@ -166,10 +195,4 @@ impl Clock for Stepped {
         self.limits.lock().unwrap().push(length);
         if self.late.load(Ordering::SeqCst) { Box::pin(std::future::ready(())) } else { Box::pin(std::future::pending()) }
     }
-}
-
-/// The spec of a model at `base_url`.
-pub fn spec(base_url: &str) -> ModelSpec {
-    let overrides = model::catalog::Overrides { base_url: Some(base_url.to_owned()), ..Default::default() };
-    model::catalog::find("openai-compatible/test", &overrides).unwrap()
 }

@@ -1,6 +1,6 @@
 //! https: what this machine does not trust is not asked.
 
-use crate::support::{Stepped, spec};
+use crate::support::{CHAT, Stepped};
 use model::{Access, Ask, Purse, connect};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
@@ -34,7 +34,7 @@ fn a_certificate_that_is_not_trusted_ends_the_request_at_once() {
         let mut connection = ServerConnection::new(Arc::new(config)).unwrap();
         connection.complete_io(&mut stream).unwrap_err().to_string()
     });
-    let (model, clock) = (connect(spec(&base_url), Access::default()), Stepped::default());
+    let (model, clock) = (connect(CHAT.spec(&base_url), Access::default()), Stepped::default());
     let ask = Ask { body: "{}", purse: Purse::default(), heard: &|_| (), clock: &clock };
     let replied = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(model.ask(ask));
     let Stop::Error(Fault { class, message, .. }) = replied.stop else { panic!("{:?}", replied.stop) };
