@@ -13,7 +13,7 @@ mod harness;
 mod interrupt;
 mod ledger;
 mod progress;
-mod project;
+pub mod project;
 mod prompt;
 mod run;
 mod scan;

@@ -4,13 +4,13 @@
 use sandbox::{Command, Environment, file};
 use std::path::Path;
 use std::time::Duration;
-use trace::ProjectFile;
+use trace::{ProjectFile, Unread};
 
 /// Instructions that are read, in this order.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// The most that is read of one file, in bytes.
-const MOST: u64 = 64 * 1024;
+pub const MOST: u64 = 64 * 1024;
 
 /// How long one look may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,36 +23,51 @@ const GIT: &str = "git rev-parse --abbrev-ref HEAD && git rev-parse --short HEAD
 pub(crate) struct Found {
     /// Its instructions, as read.
     pub files: Vec<ProjectFile>,
+    /// Instructions that could not be read.
+    pub unread: Vec<Unread>,
     /// Its repository's branch and commit.
     pub git: Option<String>,
 }
 
-/// Looks at the workspace. What cannot be read is not there: instructions are words, and a run needs none.
+/// Looks at the workspace. Instructions that cannot be read are named: they are words, and a run needs none.
 pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
-    let mut found = Found { files: Vec::new(), git: git(environment, workspace).await };
+    let mut found = Found { git: git(environment, workspace).await, ..Found::default() };
     for name in INSTRUCTIONS {
-        if let Some(text) = read(environment, workspace, name).await {
+        match read(environment, workspace, name).await {
+            Err(reason) => found.unread.push(Unread { path: name.to_owned(), reason }),
             // A copy, or a link of one to the other, is read once.
-            if found.files.iter().all(|file| file.text != text) {
-                found.files.push(ProjectFile { path: name.to_owned(), text });
-            }
+            Ok(content) => found.files.extend(
+                content
+                    .and_then(|content| instructions(name, &content))
+                    .filter(|file| found.files.iter().all(|other| other.text != file.text)),
+            ),
         }
     }
     found
 }
 
-/// The text of a regular file that lies in the workspace, links followed, at most [`MOST`] bytes of it.
-async fn read(environment: &Environment, workspace: &Path, name: &str) -> Option<String> {
-    let wanted = file::Read { path: workspace.join(name).to_str()?.to_owned(), offset: 0, most: MOST };
-    let content = file::read(environment, &wanted, PATIENCE).await.ok()?.ok()?;
-    if !Path::new(&content.path).starts_with(workspace) {
-        return None;
-    }
+fn instructions(name: &str, content: &file::Content) -> Option<ProjectFile> {
     let mut text = String::from_utf8_lossy(&content.bytes).into_owned();
     if content.size > MOST {
         text.push_str("\n[the rest of this file is not shown]");
     }
-    (!text.trim().is_empty()).then_some(text)
+    (!text.trim().is_empty()).then(|| ProjectFile { path: name.to_owned(), text })
+}
+
+/// Reads a file of a workspace as the engine does: a regular file that lies in it, links followed, at most [`MOST`] bytes.
+/// `None` where there is nothing of that name.
+///
+/// # Errors
+/// Why it is not read, for a person: it is a pipe, it leads out of the workspace, it may not be read.
+pub async fn read(environment: &Environment, workspace: &Path, name: &str) -> Result<Option<file::Content>, String> {
+    let path = workspace.join(name).to_str().ok_or("the path of the workspace is not UTF-8")?.to_owned();
+    let answer = file::read(environment, &file::Read { path, offset: 0, most: MOST }, PATIENCE).await;
+    match answer.map_err(|error| error.to_string())? {
+        Err(file::Refusal::Missing(_)) => Ok(None),
+        Err(refusal) => Err(refusal.to_string()),
+        Ok(content) if Path::new(&content.path).starts_with(workspace) => Ok(Some(content)),
+        Ok(_) => Err(format!("{} leads out of the workspace", workspace.join(name).display())),
+    }
 }
 
 async fn git(environment: &Environment, workspace: &Path) -> Option<String> {

@@ -59,6 +59,7 @@ pub async fn start(
         harness: harness.keep(record.blobs())?,
         tools: engine.toolbox.specs().to_vec(),
         project: surroundings.project.into_iter().chain(found.files).collect(),
+        unread: found.unread,
         facts,
         model: engine.model.spec().clone(),
         limits: assignment.limits,

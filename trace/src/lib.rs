@@ -35,4 +35,4 @@ pub use read::{Condition, Reading};
 pub use record::{Observer, Owner, Record, RecordError, blobs, owner};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
 pub use secrets::Secrets;
-pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec};
+pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec, Unread};

@@ -77,6 +77,15 @@ pub struct ProjectFile {
     pub text: String,
 }
 
+/// Instructions that are there and were not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// Where they lie.
+    pub path: String,
+    /// Why they were not read, for a person.
+    pub reason: String,
+}
+
 /// Facts about the surroundings, captured once so that no prompt contains a clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -145,6 +154,9 @@ pub struct Started {
     /// Project instructions, as read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project: Vec<ProjectFile>,
+    /// Project instructions that could not be read; no prompt says anything of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Unread>,
     /// The surroundings.
     pub facts: Facts,
     /// The model.

@@ -43,6 +43,14 @@ pub enum Command {
     Runs(RunsArgs),
     /// Show a run: its story, its events, its cost, a request, or whether its record is intact.
     Show(ShowArgs),
+    /// Trust what a project's own files ask for, after a look at it.
+    ///
+    /// A project says in autosage.toml what a run in it should be like. Untrusted, it may only narrow: add checks, lower the
+    /// budget, choose a model that your configuration lists as one of `models`. Addresses, keys, walls, approval and rights
+    /// count once you have trusted the file, and no longer when it changes. The same goes for .mcp.json, which is not used yet.
+    #[command(after_help = "Examples:\n  autosage trust            # shows what is asked for, and asks you\n  \
+        autosage trust ../site --show\n  autosage trust --revoke   # forgets the trust, and what you approved for always")]
+    Trust(TrustArgs),
     /// The text and settings that shape the agent.
     #[command(subcommand)]
     Harness(HarnessCommand),
@@ -253,6 +261,22 @@ pub struct ShowWhat {
     /// The request at event SEQ: rebuilt from the events, proven against its digest, printed.
     #[arg(long, value_name = "SEQ")]
     pub prompt: Option<u64>,
+}
+
+/// `autosage trust`.
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// The workspace [default: the current folder].
+    pub dir: Option<PathBuf>,
+    /// Only show what the files ask for, and whether they are trusted.
+    #[arg(long, conflicts_with_all = ["revoke", "yes"])]
+    pub show: bool,
+    /// Forget the trust, and what was approved for always.
+    #[arg(long, conflicts_with = "yes")]
+    pub revoke: bool,
+    /// Trust without being asked.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// `autosage harness`.

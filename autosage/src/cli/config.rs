@@ -1,104 +1,77 @@
-//! The person's configuration: `$XDG_CONFIG_HOME/autosage/config.toml`.
+//! What a configuration file says. The person's is `$XDG_CONFIG_HOME/autosage/config.toml`; a project's is `autosage.toml` in
+//! its workspace and has the same keys.
 
-use super::args;
+mod keys;
+mod merge;
+
+pub use keys::{Origin, Problem, parse};
+pub use merge::{Merged, Standing, merge};
+
+use super::args::Approve;
 use super::failure::Failure;
 use crate::Parts;
 use anyhow::{Context, anyhow};
-use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::{Limits, ProjectFile};
 
-/// What a person may settle once instead of typing it. Flags go before it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What is settled once instead of being typed. Flags go before it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The model, as provider/name.
     pub model: Option<String>,
+    /// The models that a project's file may choose; a key of the person's alone.
+    pub models: Vec<String>,
     /// The server's address.
     pub base_url: Option<String>,
-    /// The variable that holds the key of an openai-compatible server.
+    /// The variable that holds the key for that address.
     pub key_env: Option<String>,
+    /// How wider rights are asked for.
+    pub approve: Option<Approve>,
     /// The walls.
     pub sandbox: Option<sandbox::Kind>,
     /// Commands that must succeed before work is accepted.
-    #[serde(default)]
     pub checks: Vec<String>,
     /// What may be spent.
-    #[serde(default)]
-    pub budget: Budget,
+    pub budget: Limits,
     /// Rights beyond the workspace.
-    #[serde(default)]
     pub grant: Rights,
+    /// MCP servers by name, as they are written. They are not used yet.
+    pub mcp: BTreeMap<String, String>,
     /// The person's own instructions for every run, from AGENTS.md beside the file.
-    #[serde(skip)]
     pub instructions: Vec<ProjectFile>,
 }
 
-/// What may be spent.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    turns: Option<u64>,
-    tokens: Option<u64>,
-    usd: Option<Usd>,
-    time: Option<String>,
-}
-
-/// An amount of dollars, as a number or as text.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Usd {
-    Text(String),
-    Whole(u64),
-    Decimal(f64),
-}
-
-impl Usd {
-    /// As it is typed on the command line.
-    fn text(&self) -> String {
-        match self {
-            Usd::Text(text) => text.clone(),
-            Usd::Whole(number) => number.to_string(),
-            Usd::Decimal(number) => number.to_string(),
-        }
-    }
-}
-
 /// Rights beyond the workspace.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rights {
-    /// Paths that may be read.
-    #[serde(default)]
+    /// Absolute paths that may be read.
     pub read: Vec<PathBuf>,
-    /// Paths that may be read and written.
-    #[serde(default)]
+    /// Absolute paths that may be read and written.
     pub write: Vec<PathBuf>,
-    /// Whether the network can be reached.
-    #[serde(default)]
-    pub network: bool,
+    /// Whether the network can be reached; `false` is a no, and absent is neither.
+    pub network: Option<bool>,
+    /// Variables whose values commands may have.
+    pub secrets: Vec<String>,
 }
 
 /// The most of a person's own instructions that is read, in bytes.
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
 
 impl Config {
-    /// Reads `named` (`none` reads nothing), else the usual file, which may be missing.
+    /// Reads the person's: `named` (`none` reads nothing), else the usual file, which may be missing.
     pub fn load(named: Option<&str>, parts: &Parts) -> Result<Config, Failure> {
-        let (path, may_miss) = match named {
-            Some("none") => return Ok(Config::default()),
-            Some(path) => (PathBuf::from(path), false),
-            None => match usual_folder(parts) {
-                Some(folder) => (folder.join("config.toml"), true),
-                None => return Ok(Config::default()),
-            },
-        };
-        let mut config: Config = match std::fs::read_to_string(&path) {
+        let Some(path) = path(named, parts) else { return Ok(Config::default()) };
+        let may_miss = named.is_none();
+        let mut config = match std::fs::read_to_string(&path) {
             Err(error) if may_miss && error.kind() == std::io::ErrorKind::NotFound => Config::default(),
             read => {
                 let text = read.with_context(|| format!("reading the configuration {}", path.display()));
-                toml::from_str(&text.map_err(Failure::Usage)?)
-                    .map_err(|error| Failure::Usage(anyhow!("the configuration {}: {error}", path.display())))?
+                let user_home = parts.variable("HOME").map(Path::new);
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let (config, problems) = parse(&text.map_err(Failure::Usage)?, &Origin::Person { folder, user_home });
+                refuse(&path.display().to_string(), &problems)?;
+                config
             }
         };
         if let Some(folder) = path.parent() {
@@ -106,18 +79,14 @@ impl Config {
         }
         Ok(config)
     }
+}
 
-    /// The limits that it sets.
-    pub fn limits(&self) -> Result<Limits, Failure> {
-        let wrong = |key: &str, why: String| Failure::usage(format!("the configuration's budget.{key}: {why}"));
-        let usd = self.budget.usd.as_ref().map(|usd| args::usd(&usd.text())).transpose().map_err(|why| wrong("usd", why))?;
-        let time = self.budget.time.as_deref().map(args::duration).transpose().map_err(|why| wrong("time", why))?;
-        Ok(Limits {
-            turns: self.budget.turns,
-            tokens: self.budget.tokens,
-            nano_usd: usd,
-            time_ms: time.map(super::wiring::millis),
-        })
+/// Where the person's configuration is looked for; `None` where there is no such place, or none is wanted.
+pub fn path(named: Option<&str>, parts: &Parts) -> Option<PathBuf> {
+    match named {
+        Some("none") => None,
+        Some(path) => Some(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))),
+        None => usual_folder(parts).map(|folder| folder.join("config.toml")),
     }
 }
 
@@ -126,6 +95,15 @@ pub fn usual_folder(parts: &Parts) -> Option<PathBuf> {
     let config = parts.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| parts.variable("HOME").map(|home| Path::new(home).join(".config")));
     config.map(|config| config.join("autosage"))
+}
+
+/// A file that counts must be sound: all that is wrong in `file` is told at once.
+pub fn refuse(file: &str, problems: &[Problem]) -> Result<(), Failure> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = problems.iter().map(|problem| format!("{file}:{problem}")).collect();
+    Err(Failure::Usage(anyhow!("the configuration cannot be used:\n  {}", lines.join("\n  "))))
 }
 
 /// The person's own instructions, if there are any.

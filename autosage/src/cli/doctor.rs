@@ -1,10 +1,12 @@
 //! `autosage doctor`: what works on this machine, and how to mend what does not.
 
-use super::config::Config;
+use super::config::{self, Config, Standing};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
+use super::project;
 use super::prose::clean;
+use super::{trust, wiring};
 use crate::Parts;
 use model::catalog;
 
@@ -24,9 +26,10 @@ enum State {
 }
 
 /// Looks at everything and prints what it found. The exit code is 0 where an agent can work here.
-pub fn doctor(config: &Result<Config, Failure>, home: &Home, parts: &Parts) -> Result<u8, Failure> {
-    let mut findings = vec![home_folder(home), configuration(config)];
-    findings.extend(models(config.as_ref().ok(), parts));
+pub fn doctor(named: Option<&str>, config: &Result<Config, Failure>, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    let known = config.as_ref().ok();
+    let mut findings = vec![home_folder(home), configuration(named, config, parts), project(known, home, parts)];
+    findings.extend(models(known, parts));
     let probes = sandbox::probe_native();
     let native = probes.iter().all(|probe| probe.ok || !probe.required);
     findings.extend(probes.into_iter().map(|probe| Finding {
@@ -76,17 +79,53 @@ fn home_folder(home: &Home) -> Finding {
     }
 }
 
-fn configuration(config: &Result<Config, Failure>) -> Finding {
+fn configuration(named: Option<&str>, config: &Result<Config, Failure>, parts: &Parts) -> Finding {
+    let name = "configuration".into();
+    let detail = match config::path(named, parts) {
+        None => "none is looked for".to_owned(),
+        Some(path) if path.exists() => path.display().to_string(),
+        Some(path) => format!("none at {}", path.display()),
+    };
     match config {
-        Ok(_) => Finding {
-            name: "configuration".into(),
-            state: State::Good,
-            detail: "it can be read, or there is none".into(),
-            fix: None,
-        },
-        Err(failure) => Finding { name: "configuration".into(), state: State::Bad, detail: failure.to_string(), fix: None },
+        Ok(_) => Finding { name, state: State::Good, detail, fix: None },
+        Err(failure) => Finding { name, state: State::Bad, detail: failure.to_string(), fix: None },
     }
 }
+
+/// The files of the project in the current folder, and whether they are trusted.
+fn project(config: Option<&Config>, home: &Home, parts: &Parts) -> Finding {
+    let looked = || {
+        let workspace = wiring::workspace(None)?;
+        let project = project::read_anyhow(&workspace, config.and_then(|config| config.sandbox), home, parts)?;
+        let standing = project.standing(trust::decision(home, &workspace)?.as_ref());
+        Ok::<_, Failure>((project, standing))
+    };
+    let finding = |state, detail, fix| Finding { name: "project".into(), state, detail, fix };
+    match looked() {
+        Err(failure) => finding(State::Bad, failure.to_string(), None),
+        Ok((project, standing)) => {
+            let names: Vec<String> = project
+                .files
+                .iter()
+                .map(|(name, text)| {
+                    text.as_ref().err().map_or((*name).to_owned(), |reason| format!("{name} (not read: {reason})"))
+                })
+                .collect();
+            let names = if names.is_empty() { "no files of its own in this folder".to_owned() } else { names.join(", ") };
+            match standing {
+                Standing::Trusted => finding(State::Good, format!("{names}; trusted"), None),
+                Standing::Untrusted if project.files.is_empty() => finding(State::Good, names, None),
+                Standing::Untrusted => {
+                    finding(State::Good, format!("{names}; not trusted, so it can only narrow"), Some(SEE.into()))
+                }
+                Standing::Changed => finding(State::Good, format!("{names}; changed since it was trusted"), Some(SEE.into())),
+            }
+        }
+    }
+}
+
+/// What to do about files that are not trusted.
+const SEE: &str = "`autosage trust` shows what the project asks for";
 
 fn models(config: Option<&Config>, parts: &Parts) -> Vec<Finding> {
     let configured = config.and_then(|config| config.model.as_deref());

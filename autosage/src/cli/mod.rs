@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod home;
+mod project;
 mod prose;
 mod resume;
 mod run;
@@ -15,7 +16,6 @@ mod session;
 mod show;
 mod story;
 mod summary;
-#[expect(dead_code, reason = "`autosage trust` and the questions of approval call it next; delete this line then")]
 mod trust;
 mod view;
 mod wiring;
@@ -58,8 +58,9 @@ fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
         Command::Send(args) => resume::send(&args, &home, parts),
         Command::Runs(args) => runs::runs(&args, &home, parts),
         Command::Show(args) => show::show(&args, &home, parts),
+        Command::Trust(args) => trust::trust(&args, &config()?, &home, parts),
         Command::Harness(HarnessCommand::Export { dir }) => wiring::export_harness(&dir, parts),
-        Command::Doctor => doctor::doctor(&config(), &home, parts),
+        Command::Doctor => doctor::doctor(line.config.as_deref(), &config(), &home, parts),
         Command::Demo(args) => demo::demo(&args, &home, parts),
         Command::Completions { shell } => {
             let mut text = Vec::new();

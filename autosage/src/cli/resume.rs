@@ -5,6 +5,7 @@ use super::config::Config;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
+use super::project::{self, Settled};
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::summary::Read;
 use super::view::View;
@@ -16,7 +17,7 @@ use std::io::Read as _;
 use trace::{Delivery, Limits, Outcome, Part, Record};
 
 /// Goes on with a run.
-pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
         return Err(Failure::usage("the message is empty"));
     }
@@ -37,8 +38,16 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
     if progress.outcome() == Some(&Outcome::Done) && nothing_new && follow_up == FollowUp::None {
         return Err(Failure::usage("this run is done; say what comes next with -m TEXT"));
     }
+    let kind_before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
+    if kind_before == Some(sandbox::Kind::Host) && args.sandbox.is_none() {
+        // No record takes the walls away: that is for a person to say, each time.
+        return Err(Failure::usage("this run had no walls: say --sandbox host to go on so, or --sandbox native"));
+    }
+    let kind = args.sandbox.or(kind_before).unwrap_or_default();
+    let workspace = started.task.workspace.clone();
+    let Settled { config, .. } = project::settle(person, &workspace, kind, wiring::usual(&harness), home, parts)?;
     let before = progress.model();
-    let thinker = wiring::thinker(&args.model, config, parts, before, progress.replies())?;
+    let thinker = wiring::thinker(&args.model, &config, parts, before, progress.replies())?;
     let spec = thinker.model.spec();
     let standing = progress.ledger().limits;
     wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
@@ -46,16 +55,10 @@ pub fn resume(args: ResumeArgs, config: &Config, home: &Home, parts: &mut Parts)
         return Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}", before.wire, spec.id, spec.wire)));
     }
     let other = (Some(spec) != before).then(|| spec.clone());
-    let kind_before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
-    if kind_before == Some(sandbox::Kind::Host) && args.sandbox.is_none() {
-        // No record takes the walls away: that is for a person to say, each time.
-        return Err(Failure::usage("this run had no walls: say --sandbox host to go on so, or --sandbox native"));
-    }
-    let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let view = View::new(args.view.output(), parts);
     let observer = observer(&view, &thinker, parts);
-    let (workspace, grant) = (started.task.workspace.clone(), started.grant.clone());
+    let grant = started.grant.clone();
     warn_of_weak_walls(kind, &view);
     let (record, events) = Record::open(&folder, parts.clock.clone(), observer)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();

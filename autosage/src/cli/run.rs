@@ -5,6 +5,7 @@ use super::build;
 use super::config::Config;
 use super::failure::Failure;
 use super::home::Home;
+use super::project::{self, Settled};
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::view::View;
 use super::wiring::{self, Thinker};
@@ -48,12 +49,15 @@ pub struct NewRun {
 }
 
 /// Reads what was typed and configured, and begins a run.
-pub fn run(args: RunArgs, config: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
+pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     let harness = wiring::harness(args.harness.as_deref())?;
-    let thinker = wiring::thinker(&args.model, config, parts, None, 0)?;
-    let asked = wiring::limits(&args.budget, config)?;
+    let workspace = wiring::workspace(args.workspace.as_deref())?;
+    let usual = wiring::usual(&harness);
+    let kind = args.sandbox.or(person.sandbox).unwrap_or_default();
+    let Settled { config, .. } = project::settle(person, &workspace, kind, usual, home, parts)?;
+    let thinker = wiring::thinker(&args.model, &config, parts, None, 0)?;
+    let asked = wiring::limits(&args.budget, &config);
     wiring::refuse_unpriced(&asked, thinker.model.spec())?;
-    let usual = harness.settings().budget;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
     // A blank command succeeds, so it would accept anything.
     if commands.iter().any(|command| command.trim().is_empty()) {
@@ -61,14 +65,10 @@ pub fn run(args: RunArgs, config: &Config, home: &Home, parts: &mut Parts) -> Re
     }
     let order = NewRun {
         task: task(&args)?,
-        workspace: wiring::workspace(args.workspace.as_deref())?,
+        workspace,
         thinker,
-        grant: wiring::grant(&args.grant, config)?,
-        limits: Limits {
-            turns: asked.turns.or(Some(usual.turns)),
-            time_ms: asked.time_ms.or(Some(usual.minutes * 60_000)),
-            ..asked
-        },
+        grant: wiring::grant(&args.grant, &config)?,
+        limits: Limits { turns: asked.turns.or(usual.turns), time_ms: asked.time_ms.or(usual.time_ms), ..asked },
         checks: commands.into_iter().map(|command| Check { command, timeout_ms: wiring::CHECK_MS }).collect(),
         max_claims: args.max_claims.unwrap_or(harness.settings().max_claims),
         harness,

@@ -101,8 +101,8 @@ impl Session<'_> {
     pub async fn hold(self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
         let signals = Signals::new().context("listening for signals").map_err(Failure::Infrastructure)?;
         let sandbox = Sandbox::start(self.kind, self.parts.program.clone())?;
-        let rooms = SessionFolder::make(&self.folder)?;
-        let plan = wiring::plan(&self.workspace, &self.grant, &rooms.0, self.home, self.parts);
+        let rooms = SessionFolder::make(self.folder.join("session"))?;
+        let plan = wiring::plan(&self.workspace, &self.grant, rooms.path(), self.home, self.parts);
         let environments = Environments::new(&sandbox, plan);
         let toolbox = tools::builtin(&|name| self.harness.tool(name));
         let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
@@ -242,11 +242,11 @@ fn flag(which: trace::Exhausted) -> &'static str {
 }
 
 /// The private home and `/tmp` of a session's environments. They go with the session.
-struct SessionFolder(PathBuf);
+pub struct SessionFolder(PathBuf);
 
 impl SessionFolder {
-    fn make(run: &Path) -> Result<SessionFolder, Failure> {
-        let folder = run.join("session");
+    /// Makes it anew at `folder`.
+    pub fn make(folder: PathBuf) -> Result<SessionFolder, Failure> {
         let made = || -> std::io::Result<()> {
             match fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -259,6 +259,11 @@ impl SessionFolder {
         };
         made().map_err(|error| Failure::Infrastructure(anyhow!("making the session's folder {}: {error}", folder.display())))?;
         Ok(SessionFolder(folder))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 

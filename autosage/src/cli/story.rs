@@ -124,7 +124,9 @@ impl Story {
         let task = self.prose(&text_of(&started.task.parts), COMMAND_LINES, "");
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
         let checks = self.paint(Look::Dim, &checks.collect::<String>());
-        format!("{}\n{}\n{task}{checks}\n", self.paint(Look::Bold, &head), self.paint(Look::Dim, &place))
+        let unread = started.unread.iter().map(|file| self.lines(&format!("{} is not read: {}", file.path, file.reason), 1, ""));
+        let unread = self.paint(Look::Dim, &unread.collect::<String>());
+        format!("{}\n{}\n{task}{checks}{unread}\n", self.paint(Look::Bold, &head), self.paint(Look::Dim, &place))
     }
 
     fn delivered(&self, what: &Delivery) -> String {

@@ -1,7 +1,7 @@
 //! From what was typed and configured to the parts that a run works with.
 
 use super::args::{BudgetArgs, ModelArgs, Right};
-use super::config::Config;
+use super::config::{self, Config};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
@@ -150,15 +150,20 @@ fn no_model() -> Failure {
 }
 
 /// What may be spent: what was typed, else what is configured.
-pub fn limits(args: &BudgetArgs, config: &Config) -> Result<Limits, Failure> {
-    let configured = config.limits()?;
-    let typed = typed_limits(args);
-    Ok(Limits {
+pub fn limits(args: &BudgetArgs, config: &Config) -> Limits {
+    let (configured, typed) = (config.budget, typed_limits(args));
+    Limits {
         turns: typed.turns.or(configured.turns),
         tokens: typed.tokens.or(configured.tokens),
         nano_usd: typed.nano_usd.or(configured.nano_usd),
         time_ms: typed.time_ms.or(configured.time_ms),
-    })
+    }
+}
+
+/// What may be spent where nobody says otherwise.
+pub fn usual(harness: &Harness) -> Limits {
+    let usual = harness.settings().budget;
+    Limits { turns: Some(usual.turns), time_ms: Some(usual.minutes * 60_000), ..Limits::default() }
 }
 
 /// What was typed of limits.
@@ -200,7 +205,8 @@ pub fn grant(typed: &[Right], config: &Config) -> Result<Grant, Failure> {
         let found = std::fs::canonicalize(path).with_context(|| format!("granting {}", path.display()));
         found.map_err(Failure::Usage)
     };
-    let mut grant = Grant { network: config.grant.network, ..Grant::default() };
+    let mut grant =
+        Grant { network: config.grant.network == Some(true), secrets: config.grant.secrets.clone(), ..Grant::default() };
     for path in &config.grant.read {
         grant.read.push(absolute(path)?);
     }
@@ -224,7 +230,8 @@ pub fn plan(workspace: &Path, grant: &Grant, session: &Path, home: &Home, parts:
         grant: grant.clone(),
         home: session.join("home"),
         tmp: session.join("tmp"),
-        hidden: vec![home.folder().to_owned()],
+        // Whoever can write the person's configuration has all rights in the next run.
+        hidden: std::iter::once(home.folder().to_owned()).chain(config::usual_folder(parts)).collect(),
         user_home: parts.variable("HOME").map(PathBuf::from),
         limits: sandbox::Limits::default(),
     }

@@ -8,3 +8,4 @@ mod demo;
 mod examples;
 mod scenarios;
 mod support;
+mod trust;

@@ -22,6 +22,7 @@ pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
         harness: trace::HarnessRef { name: "default".into(), digest: trace::Digest::of(b""), files: BTreeMap::new() },
         tools: vec![tool("bash", false), tool("read", true), tool("submit", false)],
         project: Vec::new(),
+        unread: Vec::new(),
         facts: trace::Facts::default(),
         model: ModelSpec {
             id: "openai-compatible/m".into(),

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: a server, a home, a workspace, and a program with a clock and names of its own.
 
 pub mod server;
+mod terminal;
 
 use self::server::{Answer, Server};
 use autosage::{Parts, Person};

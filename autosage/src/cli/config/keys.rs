@@ -1,0 +1,486 @@
+//! From the text of a configuration file to what it says, and to all that is wrong with it: where, and what was meant.
+
+use super::Config;
+use crate::cli::args;
+use crate::cli::wiring::millis;
+use clap::ValueEnum;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// The keys of a file, and of its tables.
+const TOP: [&str; 10] = ["model", "models", "base_url", "key_env", "approve", "sandbox", "checks", "budget", "grant", "mcp"];
+const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
+const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
+
+/// Whose file it is, and where its relative paths and `~/` begin.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// The person's own.
+    Person {
+        /// The folder of the file.
+        folder: &'a Path,
+        /// The person's home.
+        user_home: Option<&'a Path>,
+    },
+    /// A project's.
+    Project {
+        /// The workspace.
+        folder: &'a Path,
+        /// The person's home.
+        user_home: Option<&'a Path>,
+    },
+}
+
+/// Something that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, counted from one.
+    pub line: usize,
+    /// The column in characters, counted from one.
+    pub column: usize,
+    /// What it is.
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.text)
+    }
+}
+
+/// Reads `text`. What is wrong is not in the result.
+pub fn parse(text: &str, origin: &Origin<'_>) -> (Config, Vec<Problem>) {
+    let mut found = Findings { text, problems: Vec::new() };
+    let config = match DeTable::parse(text) {
+        Ok(table) => read(table.get_ref(), origin, &mut found),
+        Err(error) => {
+            found.add(error.span().map_or(0, |span| span.start), error.message().to_owned());
+            Config::default()
+        }
+    };
+    found.problems.sort_by_key(|problem| (problem.line, problem.column));
+    (config, found.problems)
+}
+
+fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> Config {
+    let top = Section { name: "", table };
+    top.refuse_unknown(&TOP, found);
+    let models = match origin {
+        Origin::Person { .. } => top.list("models", "a list of models, each provider/name", found, text),
+        Origin::Project { .. } => {
+            top.refuse("models", "the models that a project may choose are for the person's own configuration to say", found);
+            Vec::new()
+        }
+    };
+    let kinds = "\"native\", \"reduced\" or \"host\"";
+    let answers: Vec<String> = args::Approve::value_variants()
+        .iter()
+        .filter_map(ValueEnum::to_possible_value)
+        .map(|it| it.get_name().to_owned())
+        .collect();
+    let mut config = Config {
+        model: top.get("model", "a model, as \"provider/name\"", found, text),
+        models,
+        base_url: top.get("base_url", "an address, as \"http://HOST:PORT/v1\"", found, text),
+        key_env: top.get("key_env", "the name of a variable", found, text),
+        approve: top.get("approve", &one_of(&answers), found, |value| args::Approve::from_str(value.as_str()?, false).ok()),
+        sandbox: top.get("sandbox", kinds, found, |value| value.as_str()?.parse().ok()),
+        checks: top.list("checks", "a list of commands, none of them empty", found, text),
+        ..Config::default()
+    };
+    if let Some(budget) = top.section("budget", &BUDGET, found) {
+        config.budget.turns = budget.get("turns", "a whole number", found, number);
+        config.budget.tokens = budget.get("tokens", "a whole number", found, number);
+        config.budget.nano_usd =
+            budget.get("usd", "an amount of dollars, such as 0.50", found, |value| args::usd(&typed(value)?).ok());
+        config.budget.time_ms = budget
+            .get("time", "a length of time, such as \"90s\", \"30m\" or \"2h\"", found, |value| {
+                args::duration(&typed(value)?).ok()
+            })
+            .map(millis);
+    }
+    if let Some(grant) = top.section("grant", &GRANT, found) {
+        let path = |value: &DeValue<'_>| absolute(&text(value)?, origin);
+        let paths = "a list of paths: absolute, or from the folder of this file, or from ~/";
+        config.grant.read = grant.list("read", paths, found, path);
+        config.grant.write = grant.list("write", paths, found, path);
+        config.grant.network = grant.get("network", "true or false", found, DeValue::as_bool);
+        config.grant.secrets = grant.list("secrets", "a list of names of variables", found, text);
+    }
+    if let Some(value) = table.get("mcp") {
+        match value.get_ref() {
+            DeValue::Table(servers) => {
+                config.mcp = servers.iter().map(|(name, value)| (name.get_ref().to_string(), shown(value.get_ref()))).collect();
+            }
+            other => found.expected("mcp", "a table for each server, as [mcp.NAME]", other, value.span().start),
+        }
+    }
+    config
+}
+
+/// The text that is read, and what is wrong with it.
+struct Findings<'a> {
+    text: &'a str,
+    problems: Vec<Problem>,
+}
+
+impl Findings<'_> {
+    fn add(&mut self, offset: usize, text: String) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = before.matches('\n').count() + 1;
+        self.problems.push(Problem { line, column: before[line_start..].chars().count() + 1, text });
+    }
+
+    fn expected(&mut self, key: &str, what: &str, value: &DeValue<'_>, offset: usize) {
+        self.add(offset, format!("`{key}` is {}: expected {what}", shown(value)));
+    }
+}
+
+/// A table of the file; `name` is empty for the file itself.
+struct Section<'t, 'i> {
+    name: &'static str,
+    table: &'t DeTable<'i>,
+}
+
+impl<'t, 'i> Section<'t, 'i> {
+    /// The whole name of a key.
+    fn full(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    fn refuse_unknown(&self, known: &[&str], found: &mut Findings<'_>) {
+        for (key, _) in self.table {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) {
+                let meant = match near(self.name, name) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("known here are {}", known.join(", ")),
+                };
+                found.add(key.span().start, format!("unknown key `{}`: {meant}", self.full(name)));
+            }
+        }
+    }
+
+    /// Says of a key that is there why it must not be.
+    fn refuse(&self, key: &str, why: &str, found: &mut Findings<'_>) {
+        if let Some(value) = self.table.get(key) {
+            found.add(value.span().start, format!("`{}`: {why}", self.full(key)));
+        }
+    }
+
+    fn get<T>(&self, key: &str, what: &str, found: &mut Findings<'_>, read: impl Fn(&DeValue<'i>) -> Option<T>) -> Option<T> {
+        self.one(self.table.get(key)?, key, what, found, read)
+    }
+
+    fn list<T>(&self, key: &str, what: &str, found: &mut Findings<'_>, read: impl Fn(&DeValue<'i>) -> Option<T>) -> Vec<T> {
+        let Some(value) = self.table.get(key) else { return Vec::new() };
+        match value.get_ref() {
+            DeValue::Array(items) => items.iter().filter_map(|item| self.one(item, key, what, found, &read)).collect(),
+            other => {
+                found.expected(&self.full(key), what, other, value.span().start);
+                Vec::new()
+            }
+        }
+    }
+
+    fn one<T>(
+        &self,
+        value: &Spanned<DeValue<'i>>,
+        key: &str,
+        what: &str,
+        found: &mut Findings<'_>,
+        read: impl Fn(&DeValue<'i>) -> Option<T>,
+    ) -> Option<T> {
+        let result = read(value.get_ref());
+        if result.is_none() {
+            found.expected(&self.full(key), what, value.get_ref(), value.span().start);
+        }
+        result
+    }
+
+    fn section(&self, name: &'static str, known: &[&str], found: &mut Findings<'_>) -> Option<Section<'t, 'i>> {
+        let value = self.table.get(name)?;
+        let DeValue::Table(table) = value.get_ref() else {
+            found.expected(name, &format!("a table, as [{name}]"), value.get_ref(), value.span().start);
+            return None;
+        };
+        let section = Section { name, table };
+        section.refuse_unknown(known, found);
+        Some(section)
+    }
+}
+
+/// The known key that was perhaps meant by `key` in the table `section`: one that is written alike, or of the same name in another table.
+fn near(section: &str, key: &str) -> Option<String> {
+    let of = |section: &'static str, keys: &[&'static str]| keys.iter().map(|key| (section, *key)).collect::<Vec<_>>();
+    let known = [of("", &TOP), of("budget", &BUDGET), of("grant", &GRANT)].concat();
+    let distance = |(other, name): &(&str, &str)| {
+        let written = strsim::osa_distance(&key.to_lowercase().replace('-', "_"), name);
+        let elsewhere = usize::from(*other != section);
+        (written <= key.chars().count().max(name.len()) / 3).then_some((written, elsewhere))
+    };
+    let (_, (section, name)) = known.into_iter().filter_map(|it| Some((distance(&it)?, it))).min()?;
+    Some(if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") })
+}
+
+fn one_of(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" or ")
+}
+
+/// A text with something in it.
+fn text(value: &DeValue<'_>) -> Option<String> {
+    value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn number(value: &DeValue<'_>) -> Option<u64> {
+    let number = value.as_integer()?;
+    u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// A number or text, as it would be typed on the command line.
+fn typed(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
+/// A path of the file, made absolute by words alone.
+fn absolute(path: &str, origin: &Origin<'_>) -> Option<PathBuf> {
+    let (Origin::Person { folder, user_home } | Origin::Project { folder, user_home }) = origin;
+    match path.strip_prefix("~/").or((path == "~").then_some("")) {
+        Some(below) => user_home.map(|home| home.join(below)),
+        None => Some(folder.join(path)),
+    }
+}
+
+/// A value on one line, whole.
+fn shown(value: &DeValue<'_>) -> String {
+    let list = |items: &DeArray<'_>| items.iter().map(|item| shown(item.get_ref())).collect::<Vec<_>>().join(", ");
+    let fields = |table: &DeTable<'_>| {
+        table.iter().map(|(key, value)| format!("{} = {}", key.get_ref(), shown(value.get_ref()))).collect::<Vec<_>>().join(", ")
+    };
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(items) => format!("[{}]", list(items)),
+        DeValue::Table(table) => format!("{{ {} }}", fields(table)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn origin() -> Origin<'static> {
+        Origin::Person { folder: Path::new("/conf"), user_home: Some(Path::new("/me")) }
+    }
+
+    fn check(text: &str, expected: Expect) {
+        let (_, problems) = parse(text, &origin());
+        expected.assert_eq(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let text = r#"
+            model = "ollama/m"
+            models = ["ollama/n"]
+            base_url = "http://h/v1"
+            key_env = "K"
+            approve = "auto"
+            sandbox = "reduced"
+            checks = ["make test"]
+            [budget]
+            turns = 3
+            tokens = 1_000
+            usd = 0.5
+            time = "2m"
+            [grant]
+            read = ["/a", "b", "~/c"]
+            write = []
+            network = false
+            secrets = ["S"]
+            [mcp.fetch]
+            command = "uvx"
+            args = ["x", 1]
+        "#;
+        let (config, problems) = parse(text, &origin());
+        assert_eq!(problems, []);
+        expect![[r#"
+            Config {
+                model: Some(
+                    "ollama/m",
+                ),
+                models: [
+                    "ollama/n",
+                ],
+                base_url: Some(
+                    "http://h/v1",
+                ),
+                key_env: Some(
+                    "K",
+                ),
+                approve: Some(
+                    Auto,
+                ),
+                sandbox: Some(
+                    Reduced,
+                ),
+                checks: [
+                    "make test",
+                ],
+                budget: Limits {
+                    turns: Some(
+                        3,
+                    ),
+                    tokens: Some(
+                        1000,
+                    ),
+                    nano_usd: Some(
+                        NanoUsd(
+                            500000000,
+                        ),
+                    ),
+                    time_ms: Some(
+                        120000,
+                    ),
+                },
+                grant: Rights {
+                    read: [
+                        "/a",
+                        "/conf/b",
+                        "/me/c",
+                    ],
+                    write: [],
+                    network: Some(
+                        false,
+                    ),
+                    secrets: [
+                        "S",
+                    ],
+                },
+                mcp: {
+                    "fetch": "{ args = [\"x\", 1], command = \"uvx\" }",
+                },
+                instructions: [],
+            }
+        "#]]
+        .assert_eq(&format!("{config:#?}\n"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_with_the_one_that_was_meant() {
+        check(
+            "modle = \"x\"\n[budget]\nturn = 1\n[grants]\n",
+            expect![[r#"
+            1:1: unknown key `modle`: did you mean `model`?
+            3:1: unknown key `budget.turn`: did you mean `budget.turns`?
+            4:2: unknown key `grants`: did you mean `grant`?
+        "#]],
+        );
+        check(
+            "turns = 4\nmax = 1\n  base-url = \"x\"\n",
+            expect![[r#"
+            1:1: unknown key `turns`: did you mean `budget.turns`?
+            2:1: unknown key `max`: known here are model, models, base_url, key_env, approve, sandbox, checks, budget, grant, mcp
+            3:3: unknown key `base-url`: did you mean `base_url`?
+        "#]],
+        );
+        check(
+            "[grant]\nnetwrok = true\nexec = []\nusd = 1\n",
+            expect![[r#"
+            2:1: unknown key `grant.netwrok`: did you mean `grant.network`?
+            3:1: unknown key `grant.exec`: known here are read, write, network, secrets
+            4:1: unknown key `grant.usd`: did you mean `budget.usd`?
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_told_with_what_is_expected() {
+        check(
+            "model = 1\nmodels = \"a\"\nsandbox = \"vm\"\napprove = true\nchecks = [\"a\", \" \", 3]\n",
+            expect![[r#"
+            1:9: `model` is 1: expected a model, as "provider/name"
+            2:10: `models` is "a": expected a list of models, each provider/name
+            3:11: `sandbox` is "vm": expected "native", "reduced" or "host"
+            4:11: `approve` is true: expected "auto"
+            5:16: `checks` is " ": expected a list of commands, none of them empty
+            5:21: `checks` is 3: expected a list of commands, none of them empty
+        "#]],
+        );
+        check(
+            "budget = 3\n[grant]\nnetwork = \"yes\"\nread = \"/\"\n[mcp]\n",
+            expect![[r#"
+            1:10: `budget` is 3: expected a table, as [budget]
+            3:11: `grant.network` is "yes": expected true or false
+            4:8: `grant.read` is "/": expected a list of paths: absolute, or from the folder of this file, or from ~/
+        "#]],
+        );
+        check(
+            "[budget]\nturns = -1\ntokens = 1.5\nusd = \"1,5\"\ntime = \"soon\"\n",
+            expect![[r#"
+            2:9: `budget.turns` is -1: expected a whole number
+            3:10: `budget.tokens` is 1.5: expected a whole number
+            4:7: `budget.usd` is "1,5": expected an amount of dollars, such as 0.50
+            5:8: `budget.time` is "soon": expected a length of time, such as "90s", "30m" or "2h"
+        "#]],
+        );
+        check(
+            "mcp = 1\n",
+            expect![[r#"
+            1:7: `mcp` is 1: expected a table for each server, as [mcp.NAME]
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_no_toml_is_told_with_its_place() {
+        check(
+            "model = \"x\"\nchecks = [\n",
+            expect![[r#"
+            2:11: unclosed array, expected `]`
+        "#]],
+        );
+        check(
+            "ä = 1\nmodel = \"x\" y\n",
+            expect![[r#"
+            2:13: unexpected key or value, expected newline, `#`
+        "#]],
+        );
+        check(
+            "model = \"a\"\nmodel = \"b\"\n",
+            expect![[r#"
+            2:1: duplicate key
+        "#]],
+        );
+        check(
+            "\u{0}",
+            expect![[r#"
+            1:2: key with no value, expected `=`
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_project_does_not_say_which_models_it_may_choose() {
+        let project = Origin::Project { folder: Path::new("/work"), user_home: None };
+        let (config, problems) = parse("models = [\"a/b\"]\n[grant]\nread = [\"data\", \"~/x\"]\n", &project);
+        assert_eq!((config.models.len(), config.grant.read), (0, vec![PathBuf::from("/work/data")]));
+        expect![[r#"
+            1:10: `models`: the models that a project may choose are for the person's own configuration to say
+            3:17: `grant.read` is "~/x": expected a list of paths: absolute, or from the folder of this file, or from ~/
+        "#]]
+        .assert_eq(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
+    }
+}
