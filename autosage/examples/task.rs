@@ -11,7 +11,7 @@ use autosage::engine::{self, Engine, Environments, Harness, Interrupt};
 use autosage::model::{ScriptedModel, Step};
 use autosage::sandbox::{self, Kind, Plan, Program, Sandbox};
 use autosage::tools;
-use autosage::trace::{Clock, Facts, Grant, Ids, Limits, Part, Record, Task};
+use autosage::trace::{Clock, Durability, Event, Facts, Grant, Ids, Limits, Moment, Part, Record, Task};
 use autosage::{RandomIds, RealClock};
 use std::error::Error;
 use std::sync::Arc;
@@ -76,8 +76,11 @@ async fn go() -> Result<(), Box<dyn Error>> {
         facts: Facts { date: clock.now().date(), os: "linux".to_owned(), git: None, backend: "native".to_owned() },
         ..Default::default()
     };
-    let watch = |event: &autosage::trace::Event, _: &str| println!("{} {}", event.seq, event.what.kind());
-    let record = Record::create(&folder.join("run"), clock.clone(), Box::new(watch))?;
+    let watch = |moment: Moment, event: &Event, _: &str| match moment {
+        Moment::Before => {}
+        Moment::Written => println!("{} {}", event.seq, event.what.kind()),
+    };
+    let record = Record::create(&folder.join("run"), Durability::Power, clock.clone(), Box::new(watch))?;
     let mut run = engine::start(&engine, record, harness.clone(), assignment, surroundings).await?;
 
     let outcome = engine::run(&engine, &mut run).await?;

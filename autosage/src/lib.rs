@@ -10,4 +10,4 @@ pub use {engine, model, sandbox, tools, trace, verify};
 pub mod cli;
 mod parts;
 
-pub use parts::{AppendObserver, Parts, Person, Printer, RandomIds, RealClock};
+pub use parts::{Parts, Person, Printer, RandomIds, RealClock};

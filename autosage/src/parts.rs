@@ -7,13 +7,10 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
-use trace::{Clock, Event, Ids, Millis, Pause, RunId, Timestamp};
+use trace::{Clock, Ids, Millis, Pause, RunId, Timestamp};
 
 /// Somewhere to print. Clones print to the same place.
 pub type Printer = Arc<Mutex<dyn Write + Send>>;
-
-/// Sees every event of a run right after it was written, with its line.
-pub type AppendObserver = Box<dyn FnMut(&Event, &str)>;
 
 /// What a program is made of besides its code.
 pub struct Parts {
@@ -37,8 +34,8 @@ pub struct Parts {
     pub err: Printer,
     /// Whether a person sits at a terminal.
     pub person: Person,
-    /// Sees every append.
-    pub observer: Option<AppendObserver>,
+    /// Sees every append of a run, before it and after.
+    pub observer: Option<trace::Observer>,
 }
 
 /// Whether a person sits at a terminal, who can be shown a live view and asked for a follow-up.

@@ -72,6 +72,11 @@ impl Run {
         Ok(event)
     }
 
+    /// Lets all that is written go to the disk while the run goes on.
+    pub(crate) fn begin_sync(&mut self) -> Result<(), EngineError> {
+        Ok(self.record.begin_sync()?)
+    }
+
     /// Returns when all that is written is on the disk.
     pub(crate) fn sync(&mut self) -> Result<(), EngineError> {
         Ok(self.record.sync()?)

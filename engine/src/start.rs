@@ -49,6 +49,8 @@ pub async fn start(
     assignment: Assignment,
     surroundings: Surroundings,
 ) -> Result<Run, EngineError> {
+    // Kept first: the contents go to the disk while the walls are raised.
+    let kept = harness.keep(record.blobs())?;
     let environment = engine.environments.agent().await?;
     let found = project::look(&environment, &assignment.task.workspace).await;
     let mut facts = surroundings.facts;
@@ -56,7 +58,7 @@ pub async fn start(
     let started = Started {
         run: assignment.run,
         task: assignment.task,
-        harness: harness.keep(record.blobs())?,
+        harness: kept,
         tools: engine.toolbox.specs().to_vec(),
         project: surroundings.project.into_iter().chain(found.files).collect(),
         unread: found.unread,

@@ -19,6 +19,8 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
     };
     let input = request.asked.reserved_tokens.saturating_sub(request.asked.max_output);
     let asked = run.note(None, What::Asked(request.asked))?;
+    // What came before is synced while the model thinks.
+    run.begin_sync()?;
     let began = engine.clock.elapsed();
     let (bytes, pause_ends) = (AtomicU64::new(0), AtomicI64::new(i64::MIN));
     let heard = |heard: Heard<'_>| {

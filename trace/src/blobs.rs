@@ -1,23 +1,26 @@
 //! The large contents of a run, kept by their digest.
 
 use crate::Digest;
-use std::cell::RefCell;
+use crate::durability::Syncing;
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The folder `blobs/` of a run. Writing the same content twice keeps it once.
 #[derive(Debug)]
 pub struct Blobs {
     folder: PathBuf,
-    /// Written, and not yet synced: the record syncs them before the events that name them.
-    unsynced: RefCell<Vec<PathBuf>>,
+    /// Puts each content on the disk, before the event that names it is written; absent where nothing is synced.
+    syncing: Option<Arc<Syncing>>,
+    drafts: Cell<u64>,
 }
 
 impl Blobs {
-    pub(crate) fn new(run: &Path) -> Blobs {
-        Blobs { folder: run.join("blobs"), unsynced: RefCell::default() }
+    pub(crate) fn new(run: &Path, syncing: Option<Arc<Syncing>>) -> Blobs {
+        Blobs { folder: folder(run), syncing, drafts: Cell::default() }
     }
 
     /// Keeps `bytes`.
@@ -38,7 +41,7 @@ impl Blobs {
     /// # Errors
     /// Where it cannot be made.
     pub fn draft(&self) -> io::Result<(File, PathBuf)> {
-        let count = self.unsynced.borrow().len();
+        let count = self.drafts.replace(self.drafts.get() + 1);
         for attempt in 0u32.. {
             let path = self.folder.join(format!(".draft-{}-{count}-{attempt}", std::process::id()));
             match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
@@ -55,7 +58,9 @@ impl Blobs {
     /// Where it cannot be renamed.
     pub fn adopt(&self, path: &Path, digest: Digest) -> io::Result<()> {
         fs::rename(path, self.path(&digest))?;
-        self.unsynced.borrow_mut().push(self.path(&digest));
+        if let Some(syncing) = &self.syncing {
+            syncing.blob(self.path(&digest));
+        }
         Ok(())
     }
 
@@ -78,11 +83,9 @@ impl Blobs {
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.to_string())
     }
+}
 
-    /// Puts every content that was written since the last call on the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        let written = self.unsynced.take();
-        written.iter().try_for_each(|path| File::open(path)?.sync_data())?;
-        if written.is_empty() { Ok(()) } else { File::open(&self.folder)?.sync_all() }
-    }
+/// Where the blobs of the run in the folder `run` lie.
+pub(crate) fn folder(run: &Path) -> PathBuf {
+    run.join("blobs")
 }

@@ -106,6 +106,20 @@ kinds! {
     Finished(Finished),
 }
 
+impl What {
+    /// The contents that it names, which must be there for it to say all that it says.
+    pub fn blobs(&self) -> Vec<Digest> {
+        match self {
+            What::Started(started) => started.harness.files.values().copied().collect(),
+            What::Replied(replied) => replied.raw.into_iter().collect(),
+            What::Observed(observed) => observed.blob.into_iter().collect(),
+            What::Recovered(recovered) => vec![recovered.blob],
+            What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
+            What::Finished(_) | What::Unknown { .. } => Vec::new(),
+        }
+    }
+}
+
 /// Something from outside, drained from the inbox or told by the engine itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {

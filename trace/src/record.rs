@@ -1,20 +1,30 @@
 //! The record of a run in the hands of its one owner: append, keep blobs, sync.
 
-use crate::blobs::Blobs;
+use crate::blobs::{self, Blobs};
+use crate::durability::Syncing;
 use crate::line::Chain;
+use crate::lock::own;
 use crate::read::TRACE;
-use crate::{AgentPath, Clock, Condition, Damage, Digest, Event, Millis, Reading, Recovered, Secrets, Seq, What};
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use crate::{
+    AgentPath, Clock, Condition, Damage, Digest, Durability, Event, Millis, Owner, Reading, Recovered, Secrets, Seq, What,
+};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Sees every event right after it was written, with its line as it stands in the file (without the line end).
-pub type Observer = Box<dyn FnMut(&Event, &str)>;
+/// Sees every event twice, with its line as it stands in the file (without the line end).
+pub type Observer = Box<dyn FnMut(Moment, &Event, &str)>;
+
+/// When an observer sees an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before its line is written.
+    Before,
+    /// Right after; the end of a turn only once it is on the disk, where the record survives a power cut.
+    Written,
+}
 
 /// Why a record could not be opened or written.
 #[derive(Debug, thiserror::Error)]
@@ -57,17 +67,6 @@ pub enum RecordError {
     },
 }
 
-/// The process that owns a run, as it stands in the run's `lock`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    /// Its process id.
-    pub pid: u32,
-    /// Its machine.
-    pub host: String,
-    /// When it took the run.
-    pub since: String,
-}
-
 /// A run's record, owned. Dropping it gives the run free.
 pub struct Record {
     folder: PathBuf,
@@ -77,9 +76,11 @@ pub struct Record {
     chain: Chain,
     /// The lock is held as long as this file is open.
     _lock: File,
+    /// Half a line stands behind the good ones, because the disk refused both to write its end and to cut it off.
+    ragged: bool,
     blobs: Blobs,
-    /// Folders with new names in them that are not on the disk yet: a file that is synced can be lost with its name.
-    new_names: Vec<PathBuf>,
+    /// Absent where nothing is synced.
+    syncing: Option<Arc<Syncing>>,
     clock: Arc<dyn Clock>,
     /// Active milliseconds before this session, less the clock's reading at its start.
     before: Millis,
@@ -93,10 +94,11 @@ impl Record {
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn create(run: &Path, clock: Arc<dyn Clock>, observer: Observer) -> Result<Record, RecordError> {
+    pub fn create(run: &Path, durability: Durability, clock: Arc<dyn Clock>, observer: Observer) -> Result<Record, RecordError> {
         let disk = |attempt, error| RecordError::Disk { attempt, path: run.to_owned(), error };
         let mut folder = DirBuilder::new();
         folder.mode(0o700);
+        let new_names = new_names(run);
         if let Some(parent) = run.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|error| disk("making the folder for", error))?;
         }
@@ -108,9 +110,7 @@ impl Record {
         let path = run.join(TRACE);
         let trace = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let trace = trace.map_err(|error| RecordError::Disk { attempt: "making", path, error })?;
-        let mut record = Record::new(run, trace, lock, clock, observer);
-        record.new_names = [Some(run), run.parent()].into_iter().flatten().map(Path::to_owned).collect();
-        Ok(record)
+        Record::new(run, trace, lock, durability, new_names, clock, observer)
     }
 
     /// Owns the run in the folder `run` and reads it. A damaged end is put aside first and told by a `Recovered` event.
@@ -118,7 +118,12 @@ impl Record {
     /// # Errors
     /// Where another process owns it, where its middle is damaged, where it holds events that may not be passed over, or
     /// where the disk refuses.
-    pub fn open(run: &Path, clock: Arc<dyn Clock>, observer: Observer) -> Result<(Record, Vec<Event>), RecordError> {
+    pub fn open(
+        run: &Path,
+        durability: Durability,
+        clock: Arc<dyn Clock>,
+        observer: Observer,
+    ) -> Result<(Record, Vec<Event>), RecordError> {
         let path = run.join(TRACE);
         let disk = |attempt, error| RecordError::Disk { attempt, path: path.clone(), error };
         let trace = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| disk("opening", error))?;
@@ -130,7 +135,7 @@ impl Record {
                 return Err(RecordError::Unknown { path, kind: kind.clone() });
             }
         }
-        let mut record = Record::new(run, trace, lock, clock, observer);
+        let mut record = Record::new(run, trace, lock, durability, Vec::new(), clock, observer)?;
         let (chain, good, condition) = reading.into_parts();
         record.chain = chain;
         record.length = good;
@@ -143,12 +148,26 @@ impl Record {
         Ok((record, events))
     }
 
-    fn new(run: &Path, trace: File, lock: File, clock: Arc<dyn Clock>, observer: Observer) -> Record {
-        let (blobs, began) = (Blobs::new(run), clock.elapsed());
-        let folder = run.to_owned();
-        let (length, chain, new_names, before) = (0, Chain::default(), Vec::new(), 0);
+    fn new(
+        run: &Path,
+        trace: File,
+        lock: File,
+        durability: Durability,
+        new_names: Vec<PathBuf>,
+        clock: Arc<dyn Clock>,
+        observer: Observer,
+    ) -> Result<Record, RecordError> {
+        let syncing = match durability {
+            Durability::Process => None,
+            Durability::Power => {
+                let disk = |error| RecordError::Disk { attempt: "opening", path: run.join(TRACE), error };
+                Some(Arc::new(Syncing::new(trace.try_clone().map_err(disk)?, &blobs::folder(run), new_names)))
+            }
+        };
+        let (folder, blobs, began) = (run.to_owned(), Blobs::new(run, syncing.clone()), clock.elapsed());
+        let (length, chain, ragged, before) = (0, Chain::default(), false, 0);
         let secrets = Secrets::of_nothing();
-        Record { folder, trace, length, chain, _lock: lock, blobs, new_names, clock, before, began, observer, secrets }
+        Ok(Record { folder, trace, length, chain, _lock: lock, ragged, blobs, syncing, clock, before, began, observer, secrets })
     }
 
     /// The same record, which hides what `secrets` knows. Without it, it hides what its shape gives away.
@@ -167,55 +186,92 @@ impl Record {
         let read = self.trace.seek(SeekFrom::Start(self.length)).and_then(|_| self.trace.read_to_end(&mut bad));
         read.map_err(|error| self.disk("reading the damaged end of", error))?;
         let blob = self.blobs.put(&bad).map_err(|error| self.disk("keeping the damaged end of", error))?;
-        self.blobs.sync().map_err(|error| self.disk("keeping the damaged end of", error))?;
+        self.wait_for_blobs()?;
         self.trace.set_len(self.length).map_err(|error| self.disk("cutting the damaged end of", error))?;
         self.append(&AgentPath::root(), None, What::Recovered(Recovered { blob, bytes, reason: damage.to_string() }))
     }
 
     /// Writes one event, with a placeholder for each secret in it, and returns it as it was written. It is in the file, though
-    /// perhaps not yet on the disk, when this returns; see [`Record::sync`].
+    /// perhaps not yet on the disk, when this returns; see [`Record::sync`]. The contents that it names are on the disk
+    /// before it is written (the first event's are before the first sync returns), and so is the whole record before the end
+    /// of a turn is shown to anybody.
     ///
     /// # Errors
-    /// Where the disk refuses: the file then ends with the last whole line, as before.
+    /// Where the disk refuses, now or when something was synced meanwhile: the file then ends with the last whole line.
     pub fn append(&mut self, agent: &AgentPath, cause: Option<Seq>, what: What) -> Result<Event, RecordError> {
         let (at, ms) = (self.clock.now(), self.active_ms());
         let mut event = Event { seq: self.chain.next, at, ms, agent: agent.clone(), cause, what };
-        let before = self.chain;
-        let mut line = self.line(&event)?;
+        let (mut chain, mut line) = self.line(&event)?;
         let hidden = event.what.hidden(&self.secrets, &line);
         if let Some(what) = hidden.map_err(|error| self.disk("hiding a secret in an event of", error.into()))? {
-            self.chain = before;
             event.what = what;
-            line = self.line(&event)?;
+            (chain, line) = self.line(&event)?;
+        }
+        (self.observer)(Moment::Before, &event, &line);
+        // A run's first event names its whole harness, which goes to the disk while the model first thinks: nothing that it
+        // tells of has been done yet.
+        if event.seq > Seq(0) && !event.what.blobs().is_empty() {
+            self.wait_for_blobs()?;
         }
         line.push('\n');
-        if let Err(error) = self.trace.write_all_at(line.as_bytes(), self.length) {
-            self.chain = before;
-            // A torn line would be recovered at the next opening; cutting it now keeps readers from seeing it at all.
-            let cut = self.trace.set_len(self.length);
-            return Err(self.disk("writing an event to", cut.err().unwrap_or(error)));
+        self.write(line.as_bytes()).map_err(|error| self.disk("writing an event to", error))?;
+        self.chain = chain;
+        if matches!(event.what, What::Finished(_)) {
+            self.sync()?;
         }
-        self.length += line.len() as u64;
-        (self.observer)(&event, line.trim_end_matches('\n'));
+        (self.observer)(Moment::Written, &event, line.trim_end_matches('\n'));
         Ok(event)
     }
 
-    /// The next line, without its end.
-    fn line(&mut self, event: &Event) -> Result<String, RecordError> {
-        let line = self.chain.write(event).unwrap_or_else(|| Err(serde::ser::Error::custom("an unknown kind is never written")));
-        line.map_err(|error| self.disk("writing an event to", error.into()))
+    /// The next line, without its end, and where the chain stands behind it.
+    fn line(&self, event: &Event) -> Result<(Chain, String), RecordError> {
+        let mut chain = self.chain;
+        let line = chain.write(event).unwrap_or_else(|| Err(serde::ser::Error::custom("an unknown kind is never written")));
+        Ok((chain, line.map_err(|error| self.disk("writing an event to", error.into()))?))
     }
 
-    /// Returns when everything that was written is on the disk, blobs first. Stands before a call that can change the world.
+    /// Writes a line behind the good ones, whole or not at all.
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if let Some(syncing) = &self.syncing {
+            syncing.check()?;
+        }
+        if self.ragged {
+            self.trace.set_len(self.length)?;
+            self.ragged = false;
+        }
+        if let Err(error) = self.trace.write_all_at(line, self.length) {
+            // Half a line would be put aside at the next opening; cutting it now keeps readers from seeing it at all.
+            self.ragged = self.trace.set_len(self.length).is_err();
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    /// Lets everything that was written go to the disk, and does not wait for it.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// Where the disk has refused before.
+    pub fn begin_sync(&mut self) -> Result<(), RecordError> {
+        let Some(syncing) = &self.syncing else { return Ok(()) };
+        syncing.trace();
+        syncing.check().map_err(|error| self.disk("syncing", error))
+    }
+
+    /// Returns when everything that was written is on the disk, blobs first; at once, where only the end of the process is to
+    /// be survived. Stands before a call that can change the world.
+    ///
+    /// # Errors
+    /// Where the disk refuses. Then nobody knows what is on it, so nothing more is written in this session.
     pub fn sync(&mut self) -> Result<(), RecordError> {
-        let synced = self.blobs.sync().and_then(|()| self.trace.sync_data());
-        let named = synced.and_then(|()| self.new_names.iter().try_for_each(|folder| File::open(folder)?.sync_all()));
-        named.map_err(|error| self.disk("syncing", error))?;
-        self.new_names.clear();
-        Ok(())
+        let Some(syncing) = &self.syncing else { return Ok(()) };
+        let wish = syncing.trace();
+        syncing.wait(wish).map_err(|error| self.disk("syncing", error))
+    }
+
+    fn wait_for_blobs(&self) -> Result<(), RecordError> {
+        let Some(syncing) = &self.syncing else { return Ok(()) };
+        syncing.wait_for_blobs().map_err(|error| self.disk("syncing the blobs of", error))
     }
 
     /// Active milliseconds of the run until now.
@@ -243,64 +299,15 @@ impl Record {
     }
 }
 
-/// Takes the run's lock and writes down who has it.
-fn own(run: &Path, clock: &dyn Clock) -> Result<File, RecordError> {
-    let path = run.join("lock");
-    let disk = |attempt, error| RecordError::Disk { attempt, path: path.clone(), error };
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let mut lock = open.map_err(|error| disk("opening", error))?;
-    loop {
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => break,
-            Err(Errno::WOULDBLOCK) => {}
-            Err(error) => return Err(disk("locking", error.into())),
-        }
-        // Whoever only looks for the owner holds the lock too, shared and for a moment.
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(RecordError::Owned { run: run.to_owned(), owner: read_owner(&mut lock) });
-            }
-            Err(error) => return Err(disk("locking", error.into())),
-        }
-    }
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let owner = Owner { pid: std::process::id(), host, since: clock.now().to_string() };
-    let text = serde_json::to_string(&owner).map_err(|error| disk("writing", error.into()))?;
-    let written = lock.set_len(0).and_then(|()| lock.write_all(text.as_bytes()));
-    written.map_err(|error| disk("writing", error))?;
-    Ok(lock)
-}
-
-/// Who owns the run in the folder `run` at this moment; `None` if nobody does.
-///
-/// # Errors
-/// Where the lock cannot be looked at.
-pub fn owner(run: &Path) -> io::Result<Option<Owner>> {
-    let mut lock = match File::open(run.join("lock")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Ok(None),
-        Err(Errno::WOULDBLOCK) => Ok(Some(read_owner(&mut lock))),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What the lock says; an owner that has not written it down yet is told as unknown.
-fn read_owner(lock: &mut File) -> Owner {
-    let mut text = String::new();
-    let unknown = || Owner { pid: 0, host: "an unknown machine".to_owned(), since: "a moment ago".to_owned() };
-    match lock.seek(SeekFrom::Start(0)).and_then(|_| lock.read_to_string(&mut text)) {
-        Ok(_) => serde_json::from_str(&text).unwrap_or_else(|_| unknown()),
-        Err(_) => unknown(),
-    }
-}
-
 /// The blobs of the run in the folder `run`, for readers.
 pub fn blobs(run: &Path) -> Blobs {
-    Blobs::new(run)
+    Blobs::new(run, None)
+}
+
+/// The folders in which names will be new when the folder `run` and what is missing above it are made.
+fn new_names(run: &Path) -> Vec<PathBuf> {
+    let missing = run.ancestors().take_while(|folder| !folder.exists());
+    missing.flat_map(|folder| [Some(folder), folder.parent()]).flatten().map(Path::to_owned).collect()
 }
 
 /// Removes what a process that died left half written.
@@ -341,7 +348,7 @@ mod tests {
     fn an_append_that_a_full_disk_refuses_leaves_no_gap() {
         let home = tempfile::tempdir().unwrap();
         let run = home.path().join("run");
-        let mut record = Record::create(&run, Arc::new(Still), Box::new(|_, _| ())).unwrap();
+        let mut record = Record::create(&run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ())).unwrap();
         let append = |record: &mut Record| {
             let what = What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt });
             record.append(&AgentPath::root(), None, what)

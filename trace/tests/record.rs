@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use trace::secrets::MachineKey;
 use trace::{
-    AgentPath, Clock, Condition, Cost, Damage, Delivered, Delivery, Event, Millis, Observed, Part, Reading, Record, RecordError,
-    Replied, Said, Secrets, Status, Stop, Timestamp, Timing, Usage, What, inbox,
+    AgentPath, Clock, Condition, Cost, Damage, Delivered, Delivery, Durability, Event, Millis, Observed, Part, Reading, Record,
+    RecordError, Replied, Said, Secrets, Status, Stop, Timestamp, Timing, Usage, What, inbox,
 };
 
 struct Still;
@@ -40,11 +40,11 @@ fn said(text: &str) -> What {
 }
 
 fn create(run: &Path) -> Record {
-    Record::create(run, Arc::new(Still), Box::new(|_, _| ())).unwrap()
+    Record::create(run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ())).unwrap()
 }
 
 fn open(run: &Path) -> Result<(Record, Vec<Event>), RecordError> {
-    Record::open(run, Arc::new(Still), Box::new(|_, _| ()))
+    Record::open(run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ()))
 }
 
 fn write(run: &Path, texts: &[&str]) {

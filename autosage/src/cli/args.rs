@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
-use trace::{NanoUsd, Price};
+use trace::{Durability, NanoUsd, Price};
 
 /// An engine for agents that build themselves.
 ///
@@ -174,6 +174,9 @@ pub struct RunArgs {
     /// Another harness than the embedded one; see `autosage harness export`.
     #[arg(long, value_name = "DIR")]
     pub harness: Option<PathBuf>,
+    /// What the record survives: `process`, the end of the program, or `power`, a power cut too [default: power].
+    #[arg(long, value_name = "WHAT")]
+    pub durability: Option<Durability>,
     #[command(flatten)]
     pub view: ViewArgs,
 }
@@ -196,6 +199,10 @@ pub struct ResumeArgs {
     /// How wider rights are asked for.
     #[arg(long, value_enum, default_value_t)]
     pub approve: Approve,
+    /// What the record survives from here on: `process`, the end of the program, or `power`, a power cut too
+    /// [default: power].
+    #[arg(long, value_name = "WHAT")]
+    pub durability: Option<Durability>,
     #[command(flatten)]
     pub view: ViewArgs,
 }

@@ -17,7 +17,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trace::{Check, Grant, Limits};
+use trace::{Check, Durability, Grant, Limits};
 
 /// The workspace, as a stranger would find it.
 const WORKSPACE: &[(&str, &str)] = &[
@@ -71,6 +71,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
         harness,
         kind,
         instructions: Vec::new(),
+        durability: Durability::default(),
         follow_up: FollowUp::None,
         view: view.clone(),
     };

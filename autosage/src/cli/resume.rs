@@ -60,7 +60,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let observer = observer(&view, &thinker, parts);
     let grant = started.grant.clone();
     warn_of_weak_walls(kind, &view);
-    let (record, events) = Record::open(&folder, parts.clock.clone(), observer)?;
+    let (record, events) = Record::open(&folder, args.durability.unwrap_or_default(), parts.clock.clone(), observer)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(first) = events.first() {
         view.remind(first);

@@ -15,7 +15,7 @@ use engine::{Assignment, Harness, Surroundings};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::{Check, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task};
+use trace::{Check, Durability, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task};
 
 /// The most that a task may be, in bytes.
 const MAX_TASK: u64 = 1 << 20;
@@ -42,6 +42,8 @@ pub struct NewRun {
     pub kind: sandbox::Kind,
     /// The person's own instructions.
     pub instructions: Vec<ProjectFile>,
+    /// What its record survives.
+    pub durability: Durability,
     /// Whether it stays open.
     pub follow_up: FollowUp,
     /// What is seen of it.
@@ -74,6 +76,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
         harness,
         kind: args.sandbox.or(config.sandbox).unwrap_or_default(),
         instructions: config.instructions.clone(),
+        durability: args.durability.unwrap_or_default(),
         follow_up: FollowUp::fitting(parts, args.view.output()),
         view: View::new(args.view.output(), parts),
     };
@@ -82,8 +85,8 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
-    let NewRun { task, workspace, thinker, harness, grant, limits, checks, max_claims, kind, instructions, follow_up, view } =
-        order;
+    let NewRun { task, workspace, thinker, harness, grant, limits, checks, max_claims, .. } = order;
+    let NewRun { kind, instructions, durability, follow_up, view, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
     let (folder, name) = (home.run(&run), run.to_string());
@@ -98,7 +101,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let observer = observer(&view, &thinker, parts);
     let (clock, shown) = (parts.clock.clone(), view.clone());
     let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
-    let ended = Record::create(&folder, clock, observer).map_err(Failure::from).and_then(|record| {
+    let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
         runtime()?.block_on(
             session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
         )

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use trace::{Event, Grant, Outcome, Part, What};
+use trace::{Event, Grant, Moment, Outcome, Part, What};
 
 /// How often the line below the story is drawn anew.
 const TICK: Duration = Duration::from_millis(250);
@@ -73,8 +73,8 @@ pub fn observer(view: &View, thinker: &Thinker, parts: &mut Parts) -> trace::Obs
     let (view, recorded, recorder) = (view.clone(), thinker.recorded.clone(), thinker.recorder.clone());
     let mut other = parts.observer.take();
     let err = parts.err.clone();
-    Box::new(move |event: &Event, line: &str| {
-        if let What::Observed(observed) = &event.what {
+    Box::new(move |moment: Moment, event: &Event, line: &str| {
+        if let (Moment::Written, What::Observed(observed)) = (moment, &event.what) {
             if let Some(recorded) = &recorded {
                 recorded.observed(observed.exit_code);
             }
@@ -82,9 +82,11 @@ pub fn observer(view: &View, thinker: &Thinker, parts: &mut Parts) -> trace::Obs
                 print(&err, &format!("autosage: the recording cannot be written: {error}\n"));
             }
         }
-        view.event(event, line);
+        if moment == Moment::Written {
+            view.event(event, line);
+        }
         if let Some(other) = &mut other {
-            other(event, line);
+            other(moment, event, line);
         }
     })
 }

@@ -208,7 +208,7 @@ fn verify(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
         wrong.push("the record has no events: it was never begun, or it was emptied".to_owned());
     }
     let blobs = trace::blobs(folder);
-    let named: BTreeSet<Digest> = events.iter().flat_map(|event| blobs_of(&event.what)).collect();
+    let named: BTreeSet<Digest> = events.iter().flat_map(|event| event.what.blobs()).collect();
     wrong.extend(named.iter().filter_map(|digest| blobs.get(digest).err()).map(|error| error.to_string()));
     if wrong.is_empty() {
         let digest = reading.digest().map(|digest| digest.to_string()).unwrap_or_default();
@@ -217,18 +217,4 @@ fn verify(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
     }
     print(&parts.out, &format!("not intact: {} events are good\n{}\n", events.len(), wrong.join("\n")));
     Ok(1)
-}
-
-/// The blobs that an event names.
-fn blobs_of(what: &What) -> Vec<Digest> {
-    match what {
-        What::Started(started) => started.harness.files.values().copied().collect(),
-        What::Replied(replied) => replied.raw.into_iter().collect(),
-        What::Observed(observed) => observed.blob.into_iter().collect(),
-        What::Recovered(recovered) => vec![recovered.blob],
-        What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) | What::Finished(_) => {
-            Vec::new()
-        }
-        What::Unknown { .. } => Vec::new(),
-    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use trace::{Clock, Event, Ids, Millis, Pause, RunId, Timestamp};
+use trace::{Clock, Event, Ids, Millis, Moment, Pause, RunId, Timestamp};
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_autosage");
@@ -118,7 +118,10 @@ impl Place {
             out: out.clone(),
             err: err.clone(),
             person: Person::Absent,
-            observer: Some(Box::new(move |_, _| stepped.step(10))),
+            observer: Some(Box::new(move |moment, _, _| match moment {
+                Moment::Before => {}
+                Moment::Written => stepped.step(10),
+            })),
         };
         let args = std::iter::once("autosage").chain(args.iter().copied()).map(OsString::from);
         let code = autosage::cli::main(args, parts);
