@@ -143,6 +143,13 @@ impl Syncing {
         self.wait(0)
     }
 
+    /// Whether something was asked, and all of it is done.
+    #[cfg(test)]
+    pub fn rests(&self) -> bool {
+        let work = self.shared.lock();
+        work.asked > 0 && work.done == work.asked && work.refused.is_none()
+    }
+
     fn ask(&self, wish: impl FnOnce(&mut Work)) -> u64 {
         let mut work = self.shared.lock();
         work.asked += 1;

@@ -362,4 +362,59 @@ mod tests {
         let (events, reading) = Reading::all(&run).unwrap();
         assert_eq!((events.len(), reading.condition()), (2, &Condition::Intact));
     }
+
+    #[test]
+    fn a_sync_that_failed_ends_the_session_at_the_next_append() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        let mut record = Record::create(&run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ())).unwrap();
+        let interrupt = || What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt });
+        record.append(&AgentPath::root(), None, interrupt()).unwrap();
+        let syncing = record.syncing.clone().unwrap();
+        syncing.blob(home.path().join("nowhere"));
+        assert!(syncing.wait_for_blobs().is_err());
+        for _ in 0..2 {
+            assert!(matches!(record.append(&AgentPath::root(), None, interrupt()), Err(RecordError::Disk { .. })));
+        }
+        assert!(record.sync().is_err() && record.begin_sync().is_err());
+        assert_eq!(Reading::all(&run).unwrap().0.len(), 1, "nothing was written behind what may not be there");
+    }
+
+    #[test]
+    fn the_end_of_a_turn_is_on_the_disk_before_it_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        let syncing: Arc<std::sync::OnceLock<Arc<Syncing>>> = Arc::default();
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (seen, kept) = (syncing.clone(), told.clone());
+        let observer = move |moment, event: &Event, _: &str| {
+            if moment == Moment::Written {
+                let rests = seen.get().is_some_and(|syncing| syncing.rests());
+                kept.lock().unwrap().push((event.what.kind().to_owned(), rests));
+            }
+        };
+        let mut record = Record::create(&run, Durability::Power, Arc::new(Still), Box::new(observer)).unwrap();
+        syncing.set(record.syncing.clone().unwrap()).unwrap();
+        let finished = crate::Finished {
+            run: "run".parse().unwrap(),
+            outcome: crate::Outcome::Done,
+            answer: None,
+            usage: crate::Usage::default(),
+            cost_nano_usd: None,
+            turns: 0,
+            active_ms: 0,
+        };
+        record.append(&AgentPath::root(), None, What::Finished(finished)).unwrap();
+        assert_eq!(*told.lock().unwrap(), [("Finished".to_owned(), true)]);
+    }
+
+    #[test]
+    fn what_survives_a_process_only_is_never_synced() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        let mut record = Record::create(&run, Durability::Process, Arc::new(Still), Box::new(|_, _, _| ())).unwrap();
+        record.blobs().put(b"content").unwrap();
+        record.sync().unwrap();
+        assert!(record.syncing.is_none());
+    }
 }
