@@ -1,6 +1,6 @@
 //! What a person does with the command line besides running tasks: grants, recordings, harnesses, configuration, showing.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, Wire};
 use crate::support::{Called, Place};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -164,16 +164,16 @@ fn a_run_is_shown_as_story_events_and_bill() {
 #[test]
 fn a_hanging_request_is_stopped_by_a_signal_and_charged_by_estimate() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
-        stopped_by(signal);
+        Wire::ALL.into_iter().for_each(|wire| stopped_by(signal, wire));
     }
 }
 
-fn stopped_by(signal: rustix::process::Signal) {
+fn stopped_by(signal: rustix::process::Signal, wire: Wire) {
     let hang = Answer { hang: true, ..Answer::default() };
     let (place, server) = (Place::new("hang"), Server::start(vec![hang]));
     let work = place.work().display().to_string();
     let mut args = vec!["run", "go", "--json"];
-    args.extend(place.arguments(&server, &work));
+    args.extend(place.arguments_on(wire, &server, &work));
     let mut child = place.command(&args).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();

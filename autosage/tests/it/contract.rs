@@ -144,26 +144,6 @@ fn budgets_end_a_run_with_exit_code_3() {
 }
 
 #[test]
-fn what_a_server_refuses_has_an_outcome_of_its_own() {
-    let cases = [
-        ("key", r#"[{"status": 401, "error": "bad key"}]"#, "infrastructure", 4),
-        ("name", r#"[{"status": 404, "error": "no such model"}]"#, "infrastructure", 4),
-        ("window", r#"[{"status": 400, "error": "This model's maximum context length is 4096 tokens"}]"#, "context_full", 1),
-        ("content", r#"[{"text": "I", "finish": "content_filter"}]"#, "refused", 1),
-        ("quota", r#"[{"status": 429, "error": "come back tomorrow", "retry_after": "86400"}]"#, "paused", 4),
-    ];
-    for (name, answers, outcome, exit) in cases {
-        let (last, code) = finished(name, answers, &[]);
-        assert_eq!((code, &last["outcome"]), (exit, &outcome.into()), "{last}");
-        match outcome {
-            "infrastructure" => assert_eq!(last["what"], "model"),
-            "paused" => assert!(last["until"].is_string()),
-            _ => {}
-        }
-    }
-}
-
-#[test]
 fn checks_that_go_on_failing_end_a_run_with_exit_code_1() {
     let (last, code) = finished("failing", "[]", &["--check", "echo broken; exit 7", "--max-claims", "2"]);
     assert_eq!((code, &last["outcome"], &last["turns"]), (1, &"failed".into(), &2.into()), "{last}");

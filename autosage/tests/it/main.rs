@@ -9,3 +9,4 @@ mod examples;
 mod scenarios;
 mod support;
 mod trust;
+mod wires;

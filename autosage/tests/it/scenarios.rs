@@ -5,7 +5,7 @@
 //! answers of a scripted server, in order), `workspace/` (if the work begins with files) and `record.txt` (what happened).
 //! `$WORK` in an argument is the workspace; the model and the configuration are named by the test.
 
-use crate::support::server::Server;
+use crate::support::server::{Server, Wire};
 use crate::support::{CountedIds, Place, SteppedClock, files, script};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -33,7 +33,7 @@ struct Step {
 }
 
 /// Plays the scenario in `folder` and returns the record's folder as files, and its events.
-fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
+fn play(folder: &Path, place: &Place, server: &Server, wire: Wire) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Event>) {
     let scenario: Scenario = toml::from_str(&fs::read_to_string(folder.join("scenario.toml")).unwrap()).unwrap();
     assert!(!scenario.about.is_empty(), "{} says what it is about", folder.display());
     let workspace = folder.join("workspace");
@@ -52,8 +52,7 @@ fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>
         let mut args: Vec<String> = step.args.iter().map(|arg| arg.replace("$WORK", &work)).collect();
         args.extend(["--config".to_owned(), "none".to_owned()]);
         if matches!(args[0].as_str(), "run" | "resume") {
-            let model = ["--model", "openai-compatible/scripted", "--base-url", &server.base_url];
-            args.extend(model.map(str::to_owned));
+            args.extend(wire.arguments(&server.base_url).into_iter().map(str::to_owned));
         }
         if args[0] == "run" {
             args.extend(["--workspace".to_owned(), work.clone()]);
@@ -70,6 +69,7 @@ fn play(folder: &Path, place: &Place, server: &Server) -> (Vec<(PathBuf, Vec<u8>
     assert_eq!(server.faults(), faults, "every fault of the script was served");
     let events = place.events();
     every_body_is_rebuilt(server, &events, place);
+    every_body_extends_the_one_before(&server.bodies());
     let run = place.run_folder();
     let kept = files(&run).into_iter().filter(|(path, _)| path != Path::new("lock")).collect();
     (kept, events)
@@ -90,6 +90,21 @@ fn every_body_is_rebuilt(server: &Server, events: &[Event], place: &Place) {
         while sent.next_if(|body| body.as_str() == rebuilt).is_some() {}
     }
     assert_eq!(sent.next(), None, "a body that no event asks for");
+}
+
+/// Invariant 4, and what a cache lives on (bug case B9): a request is the one before and more, but for the marks of a
+/// cache; and each offers the tools, for no request is made aside (bug case D4).
+pub fn every_body_extends_the_one_before(bodies: &[String]) {
+    let grown = |body: &String| {
+        let body = body.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+        let end = body.rfind(r#"],"max_tokens":"#).unwrap();
+        body[..end].to_owned()
+    };
+    let bodies: Vec<String> = bodies.iter().map(grown).collect();
+    for pair in bodies.windows(2) {
+        assert!(pair[1].starts_with(&pair[0]), "not extended:\n{}\n{}", pair[0], pair[1]);
+    }
+    assert!(bodies.iter().all(|body| body.contains(r#""tools":[{"#)), "a request without tools");
 }
 
 /// The record as a reader needs it: what happened, without times, digests and places.
@@ -174,11 +189,14 @@ fn scenarios_give_the_expected_record() {
     assert!(!folders.is_empty());
     for folder in folders {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        println!("scenario {name}");
-        let place = Place::new(&name);
-        let (_, events) = play(&folder, &place, &Server::start(Vec::new()));
-        let actual = projection(&events, &place.work());
-        expect_test::expect_file![folder.join("record.txt")].assert_eq(&actual);
+        // What happens does not depend on the wire.
+        for wire in Wire::ALL {
+            println!("scenario {name} on {wire:?}");
+            let place = Place::new(&name);
+            let (_, events) = play(&folder, &place, &Server::start(Vec::new()), wire);
+            let actual = projection(&events, &place.work());
+            expect_test::expect_file![folder.join("record.txt")].assert_eq(&actual);
+        }
     }
 }
 
@@ -189,7 +207,7 @@ fn two_runs_of_one_scenario_give_the_same_bytes() {
     for name in ["second-question", "check-fails-once", "reads-side-by-side"] {
         let play_once = || {
             let place = Place::new(&format!("twice-{name}"));
-            play(&scenarios.join(name), &place, &server).0
+            play(&scenarios.join(name), &place, &server, Wire::Chat).0
         };
         let (first, second) = (play_once(), play_once());
         assert_eq!(first.iter().map(|file| &file.0).collect::<Vec<_>>(), second.iter().map(|file| &file.0).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 pub mod server;
 mod terminal;
 
-use self::server::{Answer, Server};
+use self::server::{Answer, Server, Wire};
 use autosage::{Parts, Person};
 use std::ffi::OsString;
 use std::fs;
@@ -106,7 +106,7 @@ impl Place {
     pub fn call(&self, clock: &Arc<SteppedClock>, ids: &Arc<CountedIds>, args: &[&str]) -> Called {
         let (out, err) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let stepped = clock.clone();
-        let variables = [("AUTOSAGE_HOME", self.home()), ("HOME", self.root.join("person"))];
+        let variables = [("AUTOSAGE_HOME", self.home()), ("HOME", self.root.join("person")), ("TEST_KEY", "test-key".into())];
         let parts = Parts {
             clock: clock.clone(),
             ids: ids.clone(),
@@ -135,7 +135,7 @@ impl Place {
     pub fn command(&self, args: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(PROGRAM);
         command.args(args).env_clear().env("AUTOSAGE_HOME", self.home()).env("HOME", self.root.join("person"));
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").stdin(std::process::Stdio::null());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TEST_KEY", "test-key").stdin(std::process::Stdio::null());
         command
     }
 
@@ -163,7 +163,12 @@ impl Place {
 
     /// The arguments that name `server` and this workspace.
     pub fn arguments<'a>(&'a self, server: &'a Server, work: &'a str) -> Vec<&'a str> {
-        vec!["--model", "openai-compatible/scripted", "--base-url", &server.base_url, "--workspace", work, "--config", "none"]
+        self.arguments_on(Wire::Chat, server, work)
+    }
+
+    /// The same, with a model that speaks `wire`.
+    pub fn arguments_on<'a>(&'a self, wire: Wire, server: &'a Server, work: &'a str) -> Vec<&'a str> {
+        [wire.arguments(&server.base_url), vec!["--workspace", work, "--config", "none"]].concat()
     }
 }
 

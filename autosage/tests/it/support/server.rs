@@ -1,4 +1,4 @@
-//! A scripted model server on loopback: it speaks OpenAI's chat, answers from a list, and keeps every body it received.
+//! A scripted model server on loopback: it speaks every wire, answers from a list, and keeps every body it received.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,7 +7,29 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// One answer of the script.
+/// The wires. A request is answered on the one that it came on, which its path tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// OpenAI's chat.
+    Chat,
+    /// Anthropic's Messages.
+    Messages,
+}
+
+impl Wire {
+    /// Every wire.
+    pub const ALL: [Wire; 2] = [Wire::Chat, Wire::Messages];
+
+    /// The model to ask at the server behind `base_url`, as arguments of the program.
+    pub fn arguments(self, base_url: &str) -> Vec<&str> {
+        match self {
+            Wire::Chat => vec!["--model", "openai-compatible/scripted", "--base-url", base_url],
+            Wire::Messages => vec!["--model", "anthropic/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
+        }
+    }
+}
+
+/// One answer of the script, on whichever wire.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
@@ -22,19 +44,25 @@ pub struct Answer {
     pub error: Option<String>,
     /// The value of Retry-After.
     pub retry_after: Option<String>,
-    /// The reason for which the model stopped, where it is not the usual one.
+    /// The reason for which the model stopped, where it is not the usual one: `length` or `content_filter`.
     pub finish: Option<String>,
     /// Where the stream breaks off, in bytes.
     pub cut_at: Option<usize>,
-    /// Whether the answer never comes.
+    /// Whether the answer, or what follows `cut_at` of it, never comes.
     #[serde(default)]
     pub hang: bool,
+    /// Whether the error comes inside a stream, after a first word.
+    #[serde(default)]
+    pub in_stream: bool,
+    /// Whether the stream has no closing event.
+    #[serde(default)]
+    pub no_end: bool,
 }
 
 impl Answer {
     /// Whether it is no good answer.
     pub fn is_fault(&self) -> bool {
-        self.status.is_some() || self.cut_at.is_some() || self.hang
+        self.status.is_some() || self.cut_at.is_some() || self.hang || self.no_end
     }
 }
 
@@ -104,7 +132,7 @@ fn serve(
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    while let Some((body, key)) = request(&mut reader) {
+    while let Some((wire, body, key)) = request(&mut reader) {
         bodies.lock().unwrap().push(body);
         keys.lock().unwrap().push(key);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
@@ -112,13 +140,16 @@ fn serve(
         if answer.is_fault() {
             *faults.lock().unwrap() += 1;
         }
+        let (head, payload) = response(wire, &answer);
+        let whole = if answer.hang && answer.cut_at.is_none() { 0 } else { payload.len() };
+        let cut = answer.cut_at.unwrap_or(whole).min(whole);
         if answer.hang {
             // Held open until the client goes away.
+            let held = if cut > 0 { [head.as_bytes(), &payload.as_bytes()[..cut]].concat() } else { Vec::new() };
+            let _ = stream.write_all(&held);
             let _ = reader.read(&mut [0]);
             return;
         }
-        let (head, payload) = response(&answer);
-        let cut = answer.cut_at.unwrap_or(payload.len()).min(payload.len());
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&payload.as_bytes()[..cut]));
         if sent.is_err() || cut < payload.len() {
             return;
@@ -126,9 +157,18 @@ fn serve(
     }
 }
 
-/// The body of the next request and its key; `None` at the end of the connection.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Option<String>)> {
+/// The wire of the next request, its body and its key; `None` at the end of the connection.
+fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<String>)> {
     let (mut length, mut key) = (0, None);
+    let mut first = String::new();
+    if reader.read_line(&mut first).ok()? == 0 {
+        return None;
+    }
+    let wire = match first.split(' ').nth(1) {
+        Some("/v1/chat/completions") => Wire::Chat,
+        Some("/v1/messages") => Wire::Messages,
+        other => panic!("a request to {other:?}"),
+    };
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
@@ -138,25 +178,65 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Option<String>)
             None if line.trim_end().is_empty() => break,
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.trim().parse().ok()?,
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => key = Some(value.trim().to_owned()),
+            Some((name, value)) if name.eq_ignore_ascii_case("x-api-key") => key = Some(value.trim().to_owned()),
             _ => {}
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some((String::from_utf8(body).ok()?, key))
+    Some((wire, String::from_utf8(body).ok()?, key))
 }
 
-fn response(answer: &Answer) -> (String, String) {
-    if let Some(status) = answer.status {
-        let words = answer.error.as_deref().unwrap_or("trouble");
-        let body = json!({"error": {"message": words, "type": "error", "code": null}}).to_string();
-        let retry = answer.retry_after.as_ref().map(|value| format!("retry-after: {value}\r\n")).unwrap_or_default();
+fn response(wire: Wire, answer: &Answer) -> (String, String) {
+    let words = answer.error.as_deref().unwrap_or("trouble");
+    let retry = answer.retry_after.as_ref().map(|value| format!("retry-after: {value}\r\n")).unwrap_or_default();
+    if let Some(status) = answer.status.filter(|_| !answer.in_stream) {
+        let body = error(wire, status, words).to_string();
         let head = format!(
             "HTTP/1.1 {status} Trouble\r\ncontent-type: application/json\r\n{retry}content-length: {}\r\n\r\n",
             body.len()
         );
         return (head, body);
     }
+    let body: String = match wire {
+        Wire::Chat => chat(answer),
+        Wire::Messages => messages(answer),
+    };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
+    (head, body)
+}
+
+/// An error as each provider writes it.
+fn error(wire: Wire, status: u16, words: &str) -> Value {
+    match wire {
+        Wire::Chat => json!({"error": {"message": words, "type": "error", "code": null}}),
+        Wire::Messages => {
+            let kind = match status {
+                401 => "authentication_error",
+                404 => "not_found_error",
+                429 => "rate_limit_error",
+                529 => "overloaded_error",
+                500.. => "api_error",
+                _ => "invalid_request_error",
+            };
+            json!({"type": "error", "error": {"type": kind, "message": words}, "request_id": "req"})
+        }
+    }
+}
+
+/// The arguments of a call as text.
+fn arguments(call: &Value) -> String {
+    match &call["arguments"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn id(index: usize, call: &Value) -> String {
+    call["id"].as_str().map_or_else(|| format!("call_{index}"), str::to_owned)
+}
+
+fn chat(answer: &Answer) -> String {
     let mut body = String::new();
     let mut chunk = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
@@ -165,22 +245,64 @@ fn response(answer: &Answer) -> (String, String) {
     if let Some(text) = &answer.text {
         chunk(json!({"role": "assistant", "content": text}), None);
     }
+    if let Some(status) = answer.status {
+        chunk(json!({"role": "assistant", "content": "Let me"}), None);
+        let error = error(Wire::Chat, status, answer.error.as_deref().unwrap_or("trouble"));
+        return body + &format!("data: {error}\n\n");
+    }
     for (index, call) in answer.calls.iter().enumerate() {
-        let arguments = match &call["arguments"] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let id = call["id"].as_str().map_or_else(|| format!("call_{index}"), str::to_owned);
-        let function = json!({"name": call["name"], "arguments": arguments});
-        chunk(json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}), None);
+        let function = json!({"name": call["name"], "arguments": arguments(call)});
+        chunk(json!({"tool_calls": [{"index": index, "id": id(index, call), "type": "function", "function": function}]}), None);
+    }
+    if answer.no_end {
+        return body;
     }
     let usual = if answer.calls.is_empty() { "stop" } else { "tool_calls" };
     chunk(json!({}), Some(answer.finish.as_deref().unwrap_or(usual)));
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}});
-    body.push_str(&format!(
-        "data: {}\n\ndata: [DONE]\n\n",
-        json!({"id": "r", "model": "scripted", "choices": [], "usage": usage})
-    ));
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
-    (head, body)
+    body + &format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "model": "scripted", "choices": [], "usage": usage}))
+}
+
+fn messages(answer: &Answer) -> String {
+    let mut body = String::new();
+    let mut event = |fields: Value| {
+        let name = fields["type"].as_str().unwrap_or_default().to_owned();
+        body.push_str(&format!("event: {name}\ndata: {fields}\n\n"));
+    };
+    let usage = json!({"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 0, "output_tokens": 1});
+    let message = json!({"id": "r", "type": "message", "role": "assistant", "model": "scripted", "content": [], "usage": usage});
+    event(json!({"type": "message_start", "message": message}));
+    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
+    let mut index = 0;
+    if !text.is_empty() {
+        event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}));
+        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}));
+        event(json!({"type": "content_block_stop", "index": 0}));
+        index = 1;
+    }
+    if let Some(status) = answer.status {
+        event(error(Wire::Messages, status, answer.error.as_deref().unwrap_or("trouble")));
+        return body;
+    }
+    for (place, call) in answer.calls.iter().enumerate() {
+        let block = json!({"type": "tool_use", "id": id(place, call), "name": call["name"], "input": {}});
+        event(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        let delta = json!({"type": "input_json_delta", "partial_json": arguments(call)});
+        event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        event(json!({"type": "content_block_stop", "index": index}));
+        index += 1;
+    }
+    if answer.no_end {
+        return body;
+    }
+    let reason = match answer.finish.as_deref() {
+        Some("length") => "max_tokens",
+        Some("content_filter") => "refusal",
+        Some(other) => panic!("no reason to stop: {other}"),
+        None if answer.calls.is_empty() => "end_turn",
+        None => "tool_use",
+    };
+    event(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 10}}));
+    event(json!({"type": "message_stop"}));
+    body
 }
