@@ -4,10 +4,12 @@ use crate::engine::{Engine, EngineError, Run};
 use crate::harness::fill;
 use crate::progress::{OpenCall, Progress};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 use tools::Room;
-use trace::{Called, Digest, Millis, Observed, Seq, Status, ToolCall, What};
+use trace::secrets::Author;
+use trace::{Called, Digest, Millis, Observed, Secrets, Seq, Status, ToolCall, What};
 
 /// A call's arguments, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,14 +153,17 @@ async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> O
         Ok(environment) => environment,
         Err(error) => return Observed::words(call.id.clone(), Status::Unavailable, error.to_string()),
     };
+    let secrets = run.record().secrets();
+    let cwd = progress.cwd().unwrap_or(Path::new("/"));
     let room = Room {
         environment: &environment,
         blobs: run.record().blobs(),
         caps: &engine.caps(progress),
-        cwd: progress.cwd().unwrap_or(Path::new("/")),
+        cwd: &meant(cwd, secrets),
         shell: progress.shell(),
-        seen: &|path| progress.seen(path).cloned(),
+        seen: &|path| progress.seen(&secrets.hide(path)).cloned(),
         output: &|seq| progress.output(seq),
+        secrets,
         left_ms: progress.ledger().left().time_ms,
         at,
     };
@@ -167,6 +172,16 @@ async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> O
         engine.environments.forget();
     }
     observed
+}
+
+/// The directory of the last command; where it holds a secret that this session does not have, there is no such folder, and
+/// the agent is told so by its next command.
+fn meant<'a>(cwd: &'a Path, secrets: &Secrets) -> Cow<'a, Path> {
+    let back = cwd.to_str().and_then(|cwd| secrets.put_back(cwd, Author::Agent).ok());
+    match back {
+        Some(Cow::Owned(back)) => Cow::Owned(back.into()),
+        Some(Cow::Borrowed(_)) | None => Cow::Borrowed(cwd),
+    }
 }
 
 /// Ends when the run's time is over; never, where it has no limit.

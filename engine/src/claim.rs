@@ -42,7 +42,7 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
     let began = engine.clock.elapsed();
     let judged = async {
         let environment = engine.environments.fresh().await?;
-        let judged = verify::verify(&checks, &environment, caps).await;
+        let judged = verify::verify(&checks, &environment, caps, run.record().secrets()).await;
         environment.close().await;
         Ok::<_, sandbox::SandboxError>(judged)
     };

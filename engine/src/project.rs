@@ -4,7 +4,7 @@
 use sandbox::{Command, Environment, file};
 use std::path::Path;
 use std::time::Duration;
-use trace::{ProjectFile, Unread};
+use trace::{ProjectFile, Secrets, Unread};
 
 /// Instructions that are read, in this order.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -30,7 +30,7 @@ pub(crate) struct Found {
 }
 
 /// Looks at the workspace. Instructions that cannot be read are named: they are words, and a run needs none.
-pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
+pub(crate) async fn look(environment: &Environment, workspace: &Path, secrets: &Secrets) -> Found {
     let mut found = Found { git: git(environment, workspace).await, ..Found::default() };
     for name in INSTRUCTIONS {
         match read(environment, workspace, name).await {
@@ -38,7 +38,7 @@ pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
             // A copy, or a link of one to the other, is read once.
             Ok(content) => found.files.extend(
                 content
-                    .and_then(|content| instructions(name, &content))
+                    .and_then(|content| instructions(name, &content, secrets))
                     .filter(|file| found.files.iter().all(|other| other.text != file.text)),
             ),
         }
@@ -46,8 +46,10 @@ pub(crate) async fn look(environment: &Environment, workspace: &Path) -> Found {
     found
 }
 
-fn instructions(name: &str, content: &file::Content) -> Option<ProjectFile> {
-    let mut text = String::from_utf8_lossy(&content.bytes).into_owned();
+fn instructions(name: &str, content: &file::Content, secrets: &Secrets) -> Option<ProjectFile> {
+    let text = String::from_utf8_lossy(&content.bytes);
+    // The record would hide secrets all the same, but not one that was cut in two.
+    let mut text = if content.size > MOST { secrets.hide_cut(&text) } else { secrets.hide(&text).into_owned() };
     if content.size > MOST {
         text.push_str("\n[the rest of this file is not shown]");
     }

@@ -52,7 +52,7 @@ pub async fn start(
     // Kept first: the contents go to the disk while the walls are raised.
     let kept = harness.keep(record.blobs())?;
     let environment = engine.environments.agent().await?;
-    let found = project::look(&environment, &assignment.task.workspace).await;
+    let found = project::look(&environment, &assignment.task.workspace, record.secrets()).await;
     let mut facts = surroundings.facts;
     facts.git = found.git;
     let started = Started {

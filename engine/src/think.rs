@@ -5,7 +5,9 @@ use crate::engine::{Engine, EngineError, Run};
 use crate::prompt::Request;
 use model::{Ask, Heard, Purse};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Stop, Timing, Usage, What};
+use std::sync::{Mutex, PoisonError};
+use trace::secrets::Stream;
+use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Secrets, Stop, Timing, Usage, What};
 
 /// Asks the model and writes down what it answered.
 pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) -> Result<(), EngineError> {
@@ -23,6 +25,7 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
     run.begin_sync()?;
     let began = engine.clock.elapsed();
     let (bytes, pause_ends) = (AtomicU64::new(0), AtomicI64::new(i64::MIN));
+    let told = Told::new(run.record().secrets(), engine.heard);
     let heard = |heard: Heard<'_>| {
         match heard {
             Heard::Text(words) | Heard::Reasoning(words) => {
@@ -31,7 +34,7 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
             Heard::Waiting { until, .. } => pause_ends.store(until.unix_millis(), Ordering::Relaxed),
             Heard::Call { .. } => {}
         }
-        (engine.heard)(heard);
+        told.hear(heard);
     };
     let stopped = |why: &str| {
         // Between two attempts no server works for us.
@@ -49,6 +52,45 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
         () = time_is_over(engine, left.time_ms) => stopped("the request was stopped because the run's time is over"),
     };
     run.note(Some(asked.seq), What::Replied(replied)).map(|_| ())
+}
+
+/// Hands on what is heard, without secrets.
+struct Told<'a> {
+    secrets: &'a Secrets,
+    /// The words that are coming, and whether they are thought.
+    words: Mutex<Option<(bool, Stream)>>,
+    heard: &'a (dyn Fn(Heard<'_>) + Send + Sync),
+}
+
+impl<'a> Told<'a> {
+    fn new(secrets: &'a Secrets, heard: &'a (dyn Fn(Heard<'_>) + Send + Sync)) -> Told<'a> {
+        Told { secrets, words: Mutex::new(None), heard }
+    }
+
+    fn hear(&self, heard: Heard<'_>) {
+        let mut coming = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let (words, thought) = match heard {
+            Heard::Text(words) => (words, false),
+            Heard::Reasoning(words) => (words, true),
+            // What is held of words before this is part of the reply, which is told next.
+            Heard::Call { name } => {
+                *coming = None;
+                return (self.heard)(Heard::Call { name: &self.secrets.hide(name) });
+            }
+            Heard::Waiting { until, reason } => {
+                *coming = None;
+                return (self.heard)(Heard::Waiting { until, reason: &self.secrets.hide(reason) });
+            }
+        };
+        if coming.as_ref().is_none_or(|(before, _)| *before != thought) {
+            *coming = Some((thought, self.secrets.stream()));
+        }
+        let Some((_, stream)) = coming.as_mut() else { return };
+        stream.push(words.as_bytes(), &mut |piece| match thought {
+            true => (self.heard)(Heard::Reasoning(&piece.text())),
+            false => (self.heard)(Heard::Text(&piece.text())),
+        });
+    }
 }
 
 /// The answer to a request that we stopped ourselves. The server will charge for what it did until then, so that is

@@ -1,9 +1,12 @@
 //! Turns what a command prints into text for a model: any bytes in, bounded text out, whatever the size and the chunks.
 //!
 //! A [`Cleaner`] decodes and resolves what a terminal would; [`Ends`] keeps the beginning and the end of a text; a
-//! [`Capture`] is the one before the other. All three are pure: how the bytes are cut into chunks changes nothing.
+//! [`Capture`] is the one before the other, and hides secrets before each: as a program printed them, and as a terminal
+//! would show them. How the bytes are cut into chunks changes nothing.
 
 use std::mem;
+use trace::Secrets;
+use trace::secrets::Stream;
 
 /// A line longer than this many bytes is final up to there: carriage returns and backspaces reach no further back.
 const REWRITABLE: usize = 4096;
@@ -273,29 +276,81 @@ fn last(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
 
+/// Output on its way from bytes to clean text without secrets.
+#[derive(Debug)]
+pub struct Shown {
+    printed: Stream,
+    cleaner: Cleaner,
+    clean: Stream,
+}
+
+/// How an output ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All of it came.
+    Whole,
+    /// It was cut off: what may be the beginning of a secret is left out.
+    Cut,
+}
+
+impl Shown {
+    /// Nothing yet.
+    pub fn new(secrets: &Secrets) -> Shown {
+        Shown { printed: secrets.stream(), cleaner: Cleaner::default(), clean: secrets.stream() }
+    }
+
+    /// Takes the next bytes and gives `kept` the same without secrets, and `text` what is to be shown of them.
+    pub fn push(&mut self, bytes: &[u8], kept: &mut dyn FnMut(&[u8]), text: &mut dyn FnMut(&str)) {
+        let (cleaner, clean) = (&mut self.cleaner, &mut self.clean);
+        self.printed.push(bytes, &mut |piece| {
+            kept(piece.shown());
+            cleaner.push(piece.shown(), &mut |cleaned| clean.push(cleaned.as_bytes(), &mut |piece| text(&piece.text())));
+        });
+    }
+
+    /// Gives the rest; returns how many bytes are shown as `\xNN`.
+    pub fn finish(self, ending: Ending, kept: &mut dyn FnMut(&[u8]), text: &mut dyn FnMut(&str)) -> u64 {
+        let Shown { printed, mut cleaner, mut clean } = self;
+        let mut rest = |piece: trace::secrets::Piece<'_>| {
+            kept(piece.shown());
+            cleaner.push(piece.shown(), &mut |cleaned| clean.push(cleaned.as_bytes(), &mut |piece| text(&piece.text())));
+        };
+        match ending {
+            Ending::Whole => printed.finish(&mut rest),
+            Ending::Cut => printed.finish_cut(&mut rest),
+        }
+        let escaped = cleaner.finish(&mut |cleaned| clean.push(cleaned.as_bytes(), &mut |piece| text(&piece.text())));
+        match ending {
+            Ending::Whole => clean.finish(&mut |piece| text(&piece.text())),
+            Ending::Cut => clean.finish_cut(&mut |piece| text(&piece.text())),
+        }
+        escaped
+    }
+}
+
 /// Output on its way from bytes to capped text.
 #[derive(Debug)]
 pub struct Capture {
-    cleaner: Cleaner,
+    shown: Shown,
     ends: Ends,
     bytes: u64,
 }
 
 impl Capture {
-    /// Nothing yet.
-    pub fn new(caps: Caps) -> Capture {
-        Capture { cleaner: Cleaner::default(), ends: Ends::new(caps), bytes: 0 }
+    /// Nothing yet. What `secrets` knows is hidden before anything is cut.
+    pub fn new(caps: Caps, secrets: &Secrets) -> Capture {
+        Capture { shown: Shown::new(secrets), ends: Ends::new(caps), bytes: 0 }
     }
 
-    /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    /// Takes the next bytes; all of them go on to `kept`, without secrets.
+    pub fn push(&mut self, bytes: &[u8], kept: &mut dyn FnMut(&[u8])) {
         self.bytes += bytes.len() as u64;
-        self.cleaner.push(bytes, &mut |text| self.ends.push(text));
+        self.shown.push(bytes, kept, &mut |text| self.ends.push(text));
     }
 
-    /// What is to be shown.
-    pub fn finish(mut self) -> Captured {
-        let escaped = self.cleaner.finish(&mut |text| self.ends.push(text));
+    /// What is to be shown; the rest goes on to `kept`.
+    pub fn finish(mut self, ending: Ending, kept: &mut dyn FnMut(&[u8])) -> Captured {
+        let escaped = self.shown.finish(ending, kept, &mut |text| self.ends.push(text));
         self.ends.finish(self.bytes, escaped)
     }
 }
@@ -353,9 +408,9 @@ mod tests {
     const WIDE: Caps = Caps { head: 4000, tail: 4000 };
 
     fn captured(bytes: &[u8], caps: Caps) -> Captured {
-        let mut capture = Capture::new(caps);
-        capture.push(bytes);
-        capture.finish()
+        let mut capture = Capture::new(caps, &Secrets::of_nothing());
+        capture.push(bytes, &mut |_| {});
+        capture.finish(Ending::Whole, &mut |_| {})
     }
 
     fn check(bytes: &[u8], expected: Expect) {
@@ -461,13 +516,14 @@ mod tests {
             let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             at.extend([0, bytes.len()]);
             at.sort_unstable();
-            let mut chunked = Capture::new(caps);
-            at.windows(2).for_each(|pair| chunked.push(&bytes[pair[0]..pair[1]]));
-            let mut single = Capture::new(caps);
-            bytes.iter().for_each(|byte| single.push(&[*byte]));
+            let secrets = Secrets::of_nothing();
+            let mut chunked = Capture::new(caps, &secrets);
+            at.windows(2).for_each(|pair| chunked.push(&bytes[pair[0]..pair[1]], &mut |_| {}));
+            let mut single = Capture::new(caps, &secrets);
+            bytes.iter().for_each(|byte| single.push(&[*byte], &mut |_| {}));
             let whole = captured(&bytes, caps);
-            prop_assert_eq!(&chunked.finish(), &whole);
-            prop_assert_eq!(&single.finish(), &whole);
+            prop_assert_eq!(&chunked.finish(Ending::Whole, &mut |_| {}), &whole);
+            prop_assert_eq!(&single.finish(Ending::Whole, &mut |_| {}), &whole);
         }
 
         #[test]

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 use trace::Child;
 
-/// The longest piece of a script that stands for its shell, in characters.
-const LONGEST: usize = 120;
+/// The longest piece of a script that stands for its shell, in characters. A command line of a child that is as long may have
+/// been cut.
+pub const READABLE: usize = 120;
 
 /// The children of an environment.
 #[derive(Default)]
@@ -100,5 +101,5 @@ pub(crate) fn readable(command: &str, script: &str) -> String {
         return command.to_owned();
     }
     let line = script.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    format!("bash: {}", line.chars().take(LONGEST).collect::<String>())
+    format!("bash: {}", line.chars().take(READABLE).collect::<String>())
 }

@@ -47,6 +47,7 @@ mod wire;
 mod work;
 mod zygote;
 
+pub use children::READABLE;
 pub use environment::{Environment, Sandbox};
 pub use plan::{CallError, Command, Exit, Kind, Limits, Plan, Printed, Program, SandboxError, Stopped, UnknownKind};
 pub use probe::{Probe, apparmor_profile, probe_native, probe_with};

@@ -4,10 +4,15 @@ use crate::arguments::{self, TIMEOUT};
 use crate::names::{self, counted};
 use crate::room::{Room, Trouble};
 use crate::spill::{Kept, MOST, Spill};
-use sandbox::capture::{self, Capture, grouped};
+use sandbox::capture::{self, Capture, Ending, grouped};
 use sandbox::{Command, Exit, Stopped};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use trace::{Child, Observed, Status};
+
+/// Exported variables and functions, as a command leaves them.
+type Shell = BTreeMap<String, Option<String>>;
 
 /// Command lines of killed processes that are named.
 const NAMED: usize = 5;
@@ -41,7 +46,10 @@ pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed
         text = run(arguments, room, observed, &mut notes).await?;
     }
     match room.environment.children().await {
-        Ok(children) => observed.children = children,
+        Ok(children) => {
+            let told = |child: Child| Child { command: short(&child.command, room), ..child };
+            observed.children = children.into_iter().map(told).collect();
+        }
         Err(error) => return Err(room.trouble(&error).await),
     }
     notes.extend(observed.children.iter().take(TOLD).map(still_running));
@@ -61,23 +69,21 @@ async fn run(
     let caps = capture::Caps { head: room.caps.head_bytes, tail: room.caps.tail_bytes };
     let timeout = room.time(arguments.timeout.unwrap_or(TIMEOUT) * 1000);
     let command = Command {
-        script: arguments.command.clone(),
+        script: room.meant(&arguments.command)?.into_owned(),
         cwd: Some(room.cwd.to_owned()),
-        shell: room.shell.cloned(),
+        shell: room.shell.map(|shell| restored(shell, room, notes)),
         timeout,
-        env: Vec::new(),
+        env: room.secrets.variables(),
     };
-    let mut capture = Capture::new(caps);
+    let mut capture = Capture::new(caps, room.secrets);
     let mut spill = Spill::new(room.blobs, caps.head + caps.tail, MOST);
-    let mut sink = |bytes: &[u8]| {
-        capture.push(bytes);
-        spill.push(bytes);
-    };
+    let mut sink = |bytes: &[u8]| capture.push(bytes, &mut |bytes| spill.push(bytes));
     let exit = match room.environment.run(&command, &mut sink).await {
         Ok(exit) => exit,
         Err(error) => return Err(room.trouble(&error).await),
     };
-    let captured = capture.finish();
+    let ending = if exit.code.is_some() { Ending::Whole } else { Ending::Cut };
+    let captured = capture.finish(ending, &mut |bytes| spill.push(bytes));
     let kept = (captured.truncated() || captured.escaped > 0).then(|| spill.keep());
     let hint = hint(kept.as_ref(), room);
     observed.bytes = Some(captured.bytes);
@@ -85,7 +91,8 @@ async fn run(
     observed.blob = kept.and_then(Result::ok).map(|kept| kept.digest);
     let escaped = (captured.escaped > 0).then(|| format!("not text: {} shown as \\xNN", counted(captured.escaped, "byte")));
     notes.splice(0..0, escaped);
-    notes.extend(ending(&exit, timeout.as_secs_f64()));
+    let exit = without_secrets(exit, room);
+    notes.extend(how_it_ended(&exit, timeout.as_secs_f64()));
     if let Some(cwd) = &exit.cwd
         && *cwd != names::shown(room.cwd)
     {
@@ -94,6 +101,35 @@ async fn run(
     record(&exit, room, observed);
     let text = captured.text(&hint);
     Ok(if text.trim().is_empty() { String::new() } else { text })
+}
+
+/// What an earlier command left, with the value for each placeholder. A variable or function whose value is not to be had
+/// is left out, and that is said.
+fn restored(shell: &Shell, room: &Room<'_>, notes: &mut Vec<String>) -> Shell {
+    let mut restored = Shell::new();
+    for (name, value) in shell {
+        match value.as_deref().map(|value| room.meant(value)).transpose() {
+            Ok(value) => drop(restored.insert(name.clone(), value.map(Cow::into_owned))),
+            Err(trouble) => notes.push(format!("{name} is not restored: {}", trouble.words)),
+        }
+    }
+    restored
+}
+
+/// What an agent may be told of how the command ended.
+fn without_secrets(exit: Exit, room: &Room<'_>) -> Exit {
+    let hidden = |text: String| room.secrets.hide(&text).into_owned();
+    let shell = |shell: Shell| shell.into_iter().map(|(name, value)| (name, value.map(hidden))).collect();
+    let killed = exit.killed.iter().map(|line| short(line, room)).collect();
+    Exit { cwd: exit.cwd.map(hidden), shell: exit.shell.map(shell), killed, ..exit }
+}
+
+/// A command line that may have been cut to a readable length.
+fn short(line: &str, room: &Room<'_>) -> String {
+    match line.chars().count() < sandbox::READABLE {
+        true => room.secrets.hide(line).into_owned(),
+        false => room.secrets.hide_cut(line),
+    }
 }
 
 /// Fills in how the command ended and what it left.
@@ -106,7 +142,7 @@ fn record(exit: &Exit, room: &Room<'_>, observed: &mut Observed) {
     observed.exit_code = exit.code;
     observed.signal = exit.signal;
     observed.cwd = exit.cwd.clone().filter(|cwd| *cwd != names::shown(room.cwd));
-    let unchanged = |shell: &std::collections::BTreeMap<_, _>| match room.shell {
+    let unchanged = |shell: &Shell| match room.shell {
         Some(before) => before == shell,
         None => shell.is_empty(),
     };
@@ -126,7 +162,7 @@ fn hint(kept: Option<&io::Result<Kept>>, room: &Room<'_>) -> String {
 }
 
 /// How the command ended, if not well.
-fn ending(exit: &Exit, seconds: f64) -> Option<String> {
+fn how_it_ended(exit: &Exit, seconds: f64) -> Option<String> {
     match exit {
         Exit { timed_out: true, killed, .. } => {
             let named = killed.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -169,7 +205,7 @@ mod tests {
 
     #[test]
     fn endings() {
-        let check = |exit: Exit, expected: Expect| expected.assert_eq(&ending(&exit, 2.0).unwrap_or_default());
+        let check = |exit: Exit, expected: Expect| expected.assert_eq(&how_it_ended(&exit, 2.0).unwrap_or_default());
         check(Exit { code: Some(0), ..Exit::default() }, expect![]);
         check(Exit { code: Some(3), ..Exit::default() }, expect!["exit code 3"]);
         check(Exit { signal: Some(9), ..Exit::default() }, expect!["killed by signal 9"]);

@@ -23,7 +23,7 @@ pub(crate) fn part(arguments: &arguments::Read, caps: &Caps) -> Part {
 
 /// Shows a file or a folder.
 pub(crate) async fn read(arguments: &arguments::Read, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
-    let path = names::absolute(room.cwd, &arguments.path);
+    let path = names::absolute(room.cwd, &room.meant(&arguments.path)?);
     let part = part(arguments, room.caps);
     let seen = |path: String, digest: Digest, sight: Sight| FileSeen { path, digest, sight };
     match room.ask(view::NAME, &view::Request { path: names::shown(&path), part }).await? {
@@ -80,9 +80,9 @@ pub(crate) fn paging(shown: &Shown, from: u64) -> Option<String> {
 
 /// Makes or replaces a file.
 pub(crate) async fn write(arguments: arguments::Write, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
-    let path = names::absolute(room.cwd, &arguments.path);
+    let path = names::absolute(room.cwd, &room.meant(&arguments.path)?);
     let known = |seen: &FileSeen| seen.sight != Sight::Part;
-    let content = arguments.content;
+    let content = room.meant(&arguments.content)?.into_owned();
     let request = |expect| change::Writing { path: names::shown(&path), content: content.clone(), expect };
     let (answer, _) = while_it_is_as_seen(change::WRITE, room, &path, known, request).await?;
     match answer {
@@ -100,8 +100,8 @@ pub(crate) async fn write(arguments: arguments::Write, room: &Room<'_>, observed
 
 /// Changes a passage of a file.
 pub(crate) async fn edit(arguments: arguments::Edit, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
-    let path = names::absolute(room.cwd, &arguments.path);
-    let (old, new) = (arguments.old, arguments.new);
+    let path = names::absolute(room.cwd, &room.meant(&arguments.path)?);
+    let (old, new) = (room.meant(&arguments.old)?.into_owned(), room.meant(&arguments.new)?.into_owned());
     let request =
         |expect| change::Editing { path: names::shown(&path), old: old.clone(), new: new.clone(), all: arguments.all, expect };
     let (answer, before) = while_it_is_as_seen(change::EDIT, room, &path, |_| true, request).await?;

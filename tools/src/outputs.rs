@@ -6,18 +6,18 @@ use crate::names::counted;
 use crate::room::{Room, Trouble};
 use crate::window::{Long, Shown, Window};
 use blake3::Hasher;
-use sandbox::capture::Cleaner;
+use sandbox::capture;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use trace::{Digest, Seq};
+use trace::{Digest, Secrets, Seq};
 
 /// Shows the output `name`: a place in the record, or a child's name.
 pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_>) -> Result<String, Trouble> {
     let part = part(arguments, room.caps);
     if let Ok(at) = name.parse::<u64>() {
         let digest = (room.output)(Seq(at)).ok_or_else(|| Trouble::failed(format!("no output is kept as output:{at}")))?;
-        let shown = kept(&room.blobs.path(&digest), digest, Window::new(part, Long::Wrapped))
+        let shown = kept(&room.blobs.path(&digest), digest, Cleaned::new(Window::new(part, Long::Wrapped), room.secrets))
             .map_err(|error| Trouble::failed(format!("the kept output cannot be read: {error}")))?;
         return Ok(told(shown, part.from, ""));
     }
@@ -25,13 +25,28 @@ pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_
         Ok(printed) => printed,
         Err(error) => return Err(room.child_trouble(error).await),
     };
-    let mut cleaned = Cleaned::new(Window::new(part, Long::Wrapped));
-    cleaned.push(&printed.bytes);
+    let mut cleaned = Cleaned::new(Window::new(part, Long::Wrapped), room.secrets);
+    // What is left of a line whose beginning is gone may be the end of a secret.
+    let broken = if printed.dropped > 0 { broken(&printed.bytes) } else { 0 };
+    cleaned.push(&printed.bytes[broken..]);
     let dropped = match printed.dropped {
         0 => String::new(),
-        bytes => format!("[before that, {} not kept]\n", counted(bytes, "byte")),
+        bytes => format!("[before that, {} not kept]\n", counted(bytes + broken as u64, "byte")),
     };
     Ok(told(cleaned.finish(), part.from, &dropped))
+}
+
+/// Bytes at the beginning that belong to what is gone: a line, or a private key of which only the end is there.
+fn broken(bytes: &[u8]) -> usize {
+    const END: &[u8] = b"-----END ";
+    const BEGIN: &[u8] = b"-----BEGIN ";
+    let line_end = |from: usize| bytes[from..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| from + at + 1);
+    let first = |what: &[u8]| bytes.windows(what.len()).position(|window| window == what);
+    match (first(BEGIN), first(END)) {
+        (Some(begin), Some(end)) if begin < end => line_end(0),
+        (_, Some(end)) => line_end(end),
+        (_, None) => line_end(0),
+    }
 }
 
 fn told(shown: Shown, from: u64, before: &str) -> String {
@@ -42,10 +57,9 @@ fn told(shown: Shown, from: u64, before: &str) -> String {
 }
 
 /// The part of a blob's text that the window shows; the whole of it is read, and proven against its name.
-fn kept(path: &Path, digest: Digest, window: Window) -> io::Result<Shown> {
+fn kept(path: &Path, digest: Digest, mut cleaned: Cleaned) -> io::Result<Shown> {
     let mut file = File::open(path)?;
     let mut hasher = Hasher::new();
-    let mut cleaned = Cleaned::new(window);
     let mut chunk = vec![0; 1 << 16];
     loop {
         match file.read(&mut chunk)? {
@@ -63,23 +77,23 @@ fn kept(path: &Path, digest: Digest, window: Window) -> io::Result<Shown> {
     }
 }
 
-/// Raw output on its way through a cleaner to a window.
+/// Raw output on its way to a window.
 struct Cleaned {
-    cleaner: Cleaner,
+    output: capture::Shown,
     window: Window,
 }
 
 impl Cleaned {
-    fn new(window: Window) -> Cleaned {
-        Cleaned { cleaner: Cleaner::default(), window }
+    fn new(window: Window, secrets: &Secrets) -> Cleaned {
+        Cleaned { output: capture::Shown::new(secrets), window }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.cleaner.push(bytes, &mut |text| self.window.push(text.as_bytes()));
+        self.output.push(bytes, &mut |_| {}, &mut |text| self.window.push(text.as_bytes()));
     }
 
     fn finish(mut self) -> Shown {
-        self.cleaner.finish(&mut |text| self.window.push(text.as_bytes()));
+        self.output.finish(capture::Ending::Whole, &mut |_| {}, &mut |text| self.window.push(text.as_bytes()));
         self.window.finish()
     }
 }

@@ -1,12 +1,15 @@
 //! Where a call is served: the environment, what the record tells about the agent, and how an operation inside is asked.
 
+use crate::inside;
 use sandbox::{CallError, Environment, SandboxError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use trace::{Blobs, Digest, FileSeen, Millis, Seq, Status};
+use trace::secrets::{Author, Withheld};
+use trace::{Blobs, Digest, FileSeen, Millis, Secrets, Seq, Status};
 
 /// Milliseconds that looking, writing, editing or searching may take.
 const INSIDE: Millis = 60_000;
@@ -46,6 +49,8 @@ pub struct Room<'a> {
     pub seen: &'a dyn Fn(&str) -> Option<FileSeen>,
     /// The whole output that is kept of the call at a place of the record.
     pub output: &'a dyn Fn(Seq) -> Option<Digest>,
+    /// What is hidden from the agent, and put back in what it writes.
+    pub secrets: &'a Secrets,
     /// Milliseconds that the run may still take.
     pub left_ms: Option<Millis>,
     /// The place of the record by which this call's output will be asked for.
@@ -67,6 +72,17 @@ impl Trouble {
 }
 
 impl Room<'_> {
+    /// What the agent wrote, with the value for each placeholder.
+    pub(crate) fn meant<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Trouble> {
+        self.secrets.put_back(text, Author::Agent).map_err(|withheld| {
+            let status = match withheld {
+                Withheld::Unknown(_) => Status::Failed,
+                Withheld::Engines(_) => Status::Denied,
+            };
+            Trouble { status, words: withheld.to_string() }
+        })
+    }
+
     /// The time for something that may take `ms`, but not longer than the run.
     pub(crate) fn time(&self, ms: Millis) -> Duration {
         Duration::from_millis(self.left_ms.map_or(ms, |left| ms.min(left)))
@@ -74,10 +90,16 @@ impl Room<'_> {
 
     /// Has an operation performed inside.
     pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned>(&self, op: &str, request: &Q) -> Result<A, Trouble> {
-        let request = serde_json::to_vec(request).map_err(|error| Trouble::failed(error.to_string()))?;
+        let request = inside::Question { ask: request, hide: self.secrets.for_request() };
+        let request = serde_json::to_vec(&request).map_err(|error| Trouble::failed(error.to_string()))?;
         let time = self.time(INSIDE);
         match self.environment.call(op, &request, time).await {
-            Ok(answer) => serde_json::from_slice(&answer).map_err(|error| Trouble::failed(format!("{op}: {error}"))),
+            Ok(answer) => {
+                let answer = serde_json::from_slice::<inside::Told<A>>(&answer);
+                let answer = answer.map_err(|error| Trouble::failed(format!("{op}: {error}")))?;
+                self.secrets.meet(answer.met);
+                Ok(answer.answer)
+            }
             Err(CallError::TimedOut(_)) => {
                 let words = format!("this took longer than {} s and was ended; ask for less", time.as_secs());
                 Err(Trouble { status: Status::TimedOut, words })

@@ -16,7 +16,7 @@ pub(crate) async fn serve(arguments: arguments::Search, room: &Room<'_>, observe
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let request = Request {
         pattern: arguments.pattern,
-        root: names::shown(&names::absolute(room.cwd, arguments.path.as_deref().unwrap_or("."))),
+        root: names::shown(&names::absolute(room.cwd, &room.meant(arguments.path.as_deref().unwrap_or("."))?)),
         cwd: names::shown(room.cwd),
         glob: arguments.glob,
         context: number(arguments.context.unwrap_or(0).min(CONTEXT)),

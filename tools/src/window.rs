@@ -1,6 +1,7 @@
 //! The lines of a text that are shown: numbered, from one line on, within a number of lines and bytes.
 
 use serde::{Deserialize, Serialize};
+use trace::secrets::Piece;
 
 /// The most bytes of one line that are shown at once.
 pub const LINE: usize = 2000;
@@ -74,6 +75,8 @@ pub struct Window {
     length: u64,
     /// Its number.
     number: u64,
+    /// Line ends in it that are not seen.
+    swallowed: u64,
     last_was_cr: bool,
     shown: Shown,
     lf: u64,
@@ -86,7 +89,19 @@ impl Window {
     pub fn new(part: Part, long: Long) -> Window {
         let part = Part { from: part.from.max(1), lines: part.lines.max(1), ..part };
         let shown = Shown { text: String::new(), next: part.from, total: 0, cut: 0, escaped: 0, ends: Ends::Lf, open: false };
-        Window { part, long, line: Vec::new(), length: 0, number: 1, last_was_cr: false, shown, lf: 0, crlf: 0, full: false }
+        Window {
+            part,
+            long,
+            line: Vec::new(),
+            length: 0,
+            number: 1,
+            swallowed: 0,
+            last_was_cr: false,
+            shown,
+            lf: 0,
+            crlf: 0,
+            full: false,
+        }
     }
 
     /// Takes the next bytes.
@@ -99,6 +114,14 @@ impl Window {
                 }
                 None => self.extend(piece),
             }
+        }
+    }
+
+    /// Takes the next piece of a text without secrets: lines keep the numbers that they have in the text itself.
+    pub fn take(&mut self, piece: Piece<'_>) {
+        self.push(piece.shown());
+        if let Piece::Hidden { line_ends, .. } = piece {
+            self.swallowed += line_ends;
         }
     }
 
@@ -158,10 +181,10 @@ impl Window {
     }
 
     fn end_row(&mut self) {
-        if self.number >= self.part.from && !self.full {
+        if self.number + self.swallowed >= self.part.from && !self.full {
             self.show();
         }
-        self.number += 1;
+        self.number += 1 + std::mem::take(&mut self.swallowed);
         self.line.clear();
         self.length = 0;
         self.last_was_cr = false;
@@ -180,7 +203,7 @@ impl Window {
             row.push_str(&format!("… [the line has {} bytes]", self.length));
         }
         row.push('\n');
-        let shown = self.number - self.part.from;
+        let shown = self.number.saturating_sub(self.part.from);
         if shown > 0 && self.shown.text.len() + row.len() > self.part.bytes {
             self.full = true;
             return;
@@ -188,7 +211,7 @@ impl Window {
         self.shown.text.push_str(&row);
         self.shown.cut += u64::from(beyond > 0);
         self.shown.escaped += escaped;
-        self.shown.next = self.number + 1;
+        self.shown.next = self.number + 1 + self.swallowed;
         self.full = shown + 1 >= self.part.lines as u64;
     }
 }

@@ -5,20 +5,26 @@
 //! check that fails, takes too long or cannot be found is the work's failure; a sandbox that is lost is the judge's own
 //! trouble, and the claim stays unjudged.
 
-use sandbox::capture::{Caps, Capture};
+use sandbox::capture::{Caps, Capture, Ending};
 use sandbox::{Command, Environment, Exit, SandboxError};
 use std::time::Duration;
-use trace::{Check, CheckResult, Verdict};
+use trace::secrets::Author;
+use trace::{Check, CheckResult, Secrets, Verdict};
 
 /// Runs `checks` one after the other in `environment`, a fresh one, and says what they make of the work together. Of the
-/// output of each, as much is kept as `caps` says.
+/// output of each, as much is kept as `caps` says, without `secrets`. They have the variables that were granted.
 ///
-/// All checks are run, also after one failed, so that an agent learns everything at once. Where the sandbox is lost, the
-/// results of the checks before that are returned beside the verdict.
-pub async fn verify(checks: &[Check], environment: &Environment, caps: Caps) -> (Verdict, Vec<CheckResult>) {
+/// All checks are run, also after one failed, so that an agent learns everything at once. Where the sandbox is lost, or a
+/// secret that a person wrote into a check is not to be had any more, the results of the checks before that are returned
+/// beside the verdict.
+pub async fn verify(checks: &[Check], environment: &Environment, caps: Caps, secrets: &Secrets) -> (Verdict, Vec<CheckResult>) {
     let mut results = Vec::with_capacity(checks.len());
     for check in checks {
-        match run(check, environment, caps).await {
+        let script = match secrets.put_back(&check.command, Author::Person) {
+            Ok(script) => script.into_owned(),
+            Err(_) => return (Verdict::Unjudged { reason: without_its_secret(check) }, results),
+        };
+        match run(check, script, environment, caps, secrets).await {
             Ok(result) => results.push(result),
             // The environment may be well and only this command impossible, such as one whose text is too long.
             Err(error) if environment.probe().await => results.push(impossible(check, &error)),
@@ -33,12 +39,19 @@ fn verdict(results: &[CheckResult]) -> Verdict {
     if results.iter().all(|result| result.passed) { Verdict::Pass } else { Verdict::Fail }
 }
 
-async fn run(check: &Check, environment: &Environment, caps: Caps) -> Result<CheckResult, SandboxError> {
+async fn run(
+    check: &Check,
+    script: String,
+    environment: &Environment,
+    caps: Caps,
+    secrets: &Secrets,
+) -> Result<CheckResult, SandboxError> {
     let timeout = Duration::from_millis(check.timeout_ms);
-    let command = Command { script: check.command.clone(), cwd: None, shell: None, timeout, env: Vec::new() };
-    let mut capture = Capture::new(caps);
-    let exit = environment.run(&command, &mut |bytes| capture.push(bytes)).await?;
-    Ok(result(check, &exit, capture.finish().text("")))
+    let command = Command { script, cwd: None, shell: None, timeout, env: secrets.variables() };
+    let mut capture = Capture::new(caps, secrets);
+    let exit = environment.run(&command, &mut |bytes| capture.push(bytes, &mut |_| {})).await?;
+    let ending = if exit.code.is_some() { Ending::Whole } else { Ending::Cut };
+    Ok(result(check, &exit, capture.finish(ending, &mut |_| {}).text("")))
 }
 
 /// What an ended check says: it passed only if it ended by itself, in time, with exit code 0.
@@ -50,6 +63,14 @@ fn result(check: &Check, exit: &Exit, output: String) -> CheckResult {
         timed_out: exit.timed_out,
         output,
     }
+}
+
+/// What a person can do about a check that was written with a secret, in a session that never saw it.
+fn without_its_secret(check: &Check) -> String {
+    let command = &check.command;
+    format!(
+        "the check `{command}` was written with a secret that this session has not met: let it use a variable, given by --secret"
+    )
 }
 
 fn impossible(check: &Check, error: &SandboxError) -> CheckResult {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use trace::Digest;
+use trace::{Digest, Secrets};
 
 /// The name of the operation [`write`].
 pub const WRITE: &str = "write_seen";
@@ -123,8 +123,8 @@ pub fn write(request: Writing) -> Answer<Written> {
 }
 
 /// Replaces a passage of a file.
-pub fn edit(request: Editing) -> Answer<Edited> {
-    answer(edit_file(&request))
+pub fn edit(request: Editing, secrets: &Secrets) -> Answer<Edited> {
+    answer(edit_file(&request, secrets))
 }
 
 fn write_file(request: &Writing) -> Result<Written, Stop> {
@@ -145,7 +145,7 @@ fn write_file(request: &Writing) -> Result<Written, Stop> {
     Ok(Written { path: names::shown(&path), digest, made: before.is_none(), lines, kept_crlf })
 }
 
-fn edit_file(request: &Editing) -> Result<Edited, Stop> {
+fn edit_file(request: &Editing, secrets: &Secrets) -> Result<Edited, Stop> {
     let Some(before) = Before::load(&names::meant(&request.path), request.expect)? else {
         return Err(refuse("there is no such file; write makes one"));
     };
@@ -157,7 +157,9 @@ fn edit_file(request: &Editing) -> Result<Edited, Stop> {
     let (first, last) = edited.lines.first().copied().unwrap_or((1, 1));
     let part = Part { from: first as u64, lines: (last - first + 1).min(SHOWN), bytes: usize::MAX };
     let mut window = Window::new(part, Long::Cut);
-    window.push(edited.text.as_bytes());
+    let mut hiding = secrets.stream();
+    hiding.push(edited.text.as_bytes(), &mut |piece| window.take(piece));
+    hiding.finish(&mut |piece| window.take(piece));
     let digest = Digest::of(edited.text.as_bytes());
     let path = names::shown(&before.path);
     Ok(Edited { path, digest, lines: edited.lines, how: edited.how, now: window.finish().text })

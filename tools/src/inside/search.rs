@@ -7,8 +7,12 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use serde::{Deserialize, Serialize};
-use std::io;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use trace::Secrets;
+use trace::secrets::{Piece, Stream};
 
 /// The operation's name.
 pub const NAME: &str = "search";
@@ -63,8 +67,8 @@ pub struct Found {
     pub why_unread: Option<String>,
 }
 
-/// Searches.
-pub fn search(request: Request) -> Answer {
+/// Searches, and shows what is found without secrets.
+pub fn search(request: Request, secrets: &Secrets) -> Answer {
     let (root, cwd) = (names::meant(&request.root), names::meant(&request.cwd));
     if let Err(error) = std::fs::symlink_metadata(&root) {
         return Answer::Refused(format!("{}: {}", names::brief(&cwd, &request.root), super::words(&error)));
@@ -77,7 +81,7 @@ pub fn search(request: Request) -> Answer {
         Ok(globs) => globs,
         Err(error) => return Answer::Refused(format!("`glob`: {error}")),
     };
-    let mut report = Report { matcher: &matcher, request: &request, found: Found::default(), path: None };
+    let mut report = Report { matcher: &matcher, request: &request, secrets, found: Found::default(), path: None, hidden: None };
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_terminator(LineTerminator::crlf())
@@ -100,6 +104,7 @@ pub fn search(request: Request) -> Answer {
         if is_file(&entry) && !globs.matched(entry.path(), false).is_ignore() {
             let path = names::brief(&cwd, &names::shown(entry.path()));
             report.path = Some(path.clone());
+            report.hidden = Some(HiddenPlaces::new(entry.path(), secrets));
             let before = report.found.matches;
             if let Err(error) = searcher.search_path(&matcher, entry.path(), &mut report) {
                 report.unread(format!("{path}: {error}"));
@@ -130,11 +135,68 @@ fn globs(root: &Path, glob: Option<&str>) -> Result<Override, ignore::Error> {
     globs.build()
 }
 
+/// Where the secrets of a file are, as far as it was looked at: those of a shown line may begin lines before it.
+struct HiddenPlaces {
+    path: PathBuf,
+    file: Option<File>,
+    stream: Option<Stream>,
+    /// Bytes of the file that are decided.
+    decided: usize,
+    places: Vec<(Range<usize>, String)>,
+}
+
+impl HiddenPlaces {
+    /// Nothing is looked at yet.
+    fn new(path: &Path, secrets: &Secrets) -> HiddenPlaces {
+        HiddenPlaces { path: path.to_owned(), file: None, stream: Some(secrets.stream()), decided: 0, places: Vec::new() }
+    }
+
+    /// The secrets that touch the bytes `lines` of the file, each with its placeholder.
+    fn of(&mut self, lines: Range<usize>) -> io::Result<&[(Range<usize>, String)]> {
+        while self.decided < lines.end && self.stream.is_some() {
+            self.look()?;
+        }
+        // Lines come in order, so what is before them is not asked for again.
+        self.places.retain(|(place, _)| place.end > lines.start);
+        let behind = self.places.iter().position(|(place, _)| place.start >= lines.end).unwrap_or(self.places.len());
+        Ok(&self.places[..behind])
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::open(&self.path)?),
+        };
+        let mut chunk = vec![0; 1 << 16];
+        let read = file.read(&mut chunk)?;
+        let (decided, places) = (&mut self.decided, &mut self.places);
+        let mut note = |piece: Piece<'_>| match piece {
+            Piece::Plain(bytes) => *decided += bytes.len(),
+            Piece::Hidden { placeholder, bytes, .. } => {
+                places.push((*decided..*decided + bytes, placeholder.to_owned()));
+                *decided += bytes;
+            }
+        };
+        match (read, self.stream.take()) {
+            (0, Some(stream)) => stream.finish(&mut note),
+            (read, Some(mut stream)) => {
+                stream.push(&chunk[..read], &mut note);
+                self.stream = Some(stream);
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+}
+
 /// Where matching lines are written down.
 struct Report<'a> {
     matcher: &'a RegexMatcher,
     request: &'a Request,
+    secrets: &'a Secrets,
     found: Found,
+    /// Of the file that is being searched.
+    hidden: Option<HiddenPlaces>,
     /// The file that is being searched, until its name is written.
     path: Option<String>,
 }
@@ -146,32 +208,65 @@ impl Report<'_> {
         false
     }
 
-    fn line(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
+    fn line(&mut self, number: Option<u64>, mark: char, start: u64, line: &[u8]) -> io::Result<()> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let number = number.unwrap_or_default();
-        self.found.text.push_str(&format!("{number}{mark} {}\n", self.excerpt(line)));
+        let found = if line.len() > LINE { self.matcher.find(line).ok().flatten() } else { None };
+        let (line, found) = self.without_secrets(start, line, found.map_or(0, |found| found.start()))?;
+        self.found.text.push_str(&format!("{number}{mark} {}\n", excerpt(&line, found)));
+        Ok(())
     }
 
-    /// The line, or what surrounds its first match.
-    fn excerpt(&self, line: &[u8]) -> String {
-        let mut from = 0;
-        if line.len() > LINE {
-            let found = self.matcher.find(line).ok().flatten().map_or(0, |found| found.start());
-            from = found.saturating_sub(BEFORE).min(line.len() - LINE);
+    /// The line without secrets, and where in it the place `at` is then.
+    fn without_secrets(&mut self, start: u64, line: &[u8], at: usize) -> io::Result<(Vec<u8>, usize)> {
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let end = start.saturating_add(line.len());
+        let mut shown = Vec::with_capacity(line.len());
+        let (mut done, mut place) = (0, at);
+        let places = self.hidden.as_mut().map(|hidden| hidden.of(start..end)).transpose()?.unwrap_or_default();
+        for (secret, placeholder) in places {
+            let (from, to) = (secret.start.max(start) - start, secret.end.min(end) - start);
+            shown.extend_from_slice(&line[done..from]);
+            if at >= from {
+                place = shown.len();
+            }
+            shown.extend_from_slice(placeholder.as_bytes());
+            if at >= to {
+                place = shown.len() + (at - to);
+            }
+            done = to;
         }
-        let to = line.len().min(from + LINE);
-        let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| (0x80..0xc0).contains(byte));
-        let from = (from..to).find(|at| !is_inside(at)).unwrap_or(from);
-        let to = (from..=to).rev().find(|at| !is_inside(at)).unwrap_or(to);
-        let mut text = String::from(if from > 0 { "…" } else { "" });
-        for chunk in line[from..to].utf8_chunks() {
-            text.push_str(chunk.valid());
-            chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        shown.extend_from_slice(&line[done..]);
+        // The file may have another content by now, or another encoding, than the line that was found in it.
+        let again = self.secrets.places(&shown);
+        for (secret, placeholder) in again.into_iter().rev() {
+            shown.splice(secret, placeholder.into_bytes());
         }
-        text + if to < line.len() { "…" } else { "" }
+        let place = place.min(shown.len());
+        Ok((shown, place))
     }
+}
 
+/// The line, or what surrounds the place `found` in it.
+fn excerpt(line: &[u8], found: usize) -> String {
+    let mut from = 0;
+    if line.len() > LINE {
+        from = found.saturating_sub(BEFORE).min(line.len() - LINE);
+    }
+    let to = line.len().min(from + LINE);
+    let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| (0x80..0xc0).contains(byte));
+    let from = (from..to).find(|at| !is_inside(at)).unwrap_or(from);
+    let to = (from..=to).rev().find(|at| !is_inside(at)).unwrap_or(to);
+    let mut text = String::from(if from > 0 { "…" } else { "" });
+    for chunk in line[from..to].utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text + if to < line.len() { "…" } else { "" }
+}
+
+impl Report<'_> {
     fn unread(&mut self, why: String) {
         self.found.unread += 1;
         self.found.why_unread.get_or_insert(why);
@@ -195,7 +290,7 @@ impl Sink for &mut Report<'_> {
         }
         self.head();
         self.found.matches += 1;
-        self.line(found.line_number(), ':', found.bytes());
+        self.line(found.line_number(), ':', found.absolute_byte_offset(), found.bytes())?;
         Ok(true)
     }
 
@@ -204,7 +299,7 @@ impl Sink for &mut Report<'_> {
             return Ok(self.end());
         }
         self.head();
-        self.line(context.line_number(), '-', context.bytes());
+        self.line(context.line_number(), '-', context.absolute_byte_offset(), context.bytes())?;
         Ok(true)
     }
 

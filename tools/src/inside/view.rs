@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use trace::Digest;
+use trace::{Digest, Secrets};
 
 /// The operation's name.
 pub const NAME: &str = "view";
@@ -57,12 +57,12 @@ pub enum Answer {
     Refused(String),
 }
 
-/// Shows it.
-pub fn view(request: Request) -> Answer {
-    look(&names::meant(&request.path), request.part).unwrap_or_else(|error| Answer::Refused(words(&error)))
+/// Shows it, without secrets.
+pub fn view(request: Request, secrets: &Secrets) -> Answer {
+    look(&names::meant(&request.path), request.part, secrets).unwrap_or_else(|error| Answer::Refused(words(&error)))
 }
 
-fn look(path: &Path, part: Part) -> io::Result<Answer> {
+fn look(path: &Path, part: Part, secrets: &Secrets) -> io::Result<Answer> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     if metadata.is_dir() {
@@ -74,6 +74,7 @@ fn look(path: &Path, part: Part) -> io::Result<Answer> {
     let mut file = File::open(&path)?;
     let mut hasher = blake3::Hasher::new();
     let mut window = Window::new(part, Long::Cut);
+    let mut hiding = secrets.stream();
     let mut sniffed = Vec::with_capacity(SNIFFED);
     let mut bytes = 0;
     let mut chunk = vec![0; 1 << 16];
@@ -86,9 +87,10 @@ fn look(path: &Path, part: Part) -> io::Result<Answer> {
         };
         bytes += read.len() as u64;
         hasher.update(read);
-        window.push(read);
+        hiding.push(read, &mut |piece| window.take(piece));
         sniffed.extend_from_slice(&read[..read.len().min(SNIFFED - sniffed.len())]);
     }
+    hiding.finish(&mut |piece| window.take(piece));
     let (path, digest) = (names::shown(&path), digest(&hasher));
     if sniffed.contains(&0) {
         return Ok(Answer::Binary { path, digest, bytes });

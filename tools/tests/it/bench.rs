@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use tools::{Caps, Room, Toolbox};
-use trace::{Blobs, CallId, Digest, FileSeen, Grant, Observed, Seq, ToolCall, text_of};
+use trace::{Blobs, CallId, Digest, FileSeen, Grant, Observed, Secrets, Seq, ToolCall, text_of};
 
 /// A workspace with an environment, and what the record would tell about an agent in it.
 pub struct Bench {
@@ -15,6 +15,7 @@ pub struct Bench {
     pub environment: Environment,
     pub blobs: Blobs,
     pub caps: Caps,
+    pub secrets: Secrets,
     pub left_ms: Option<u64>,
     toolbox: Toolbox,
     agent: RefCell<Agent>,
@@ -71,7 +72,16 @@ impl Bench {
         };
         let blobs = trace::blobs(&top.join("run"));
         let (caps, agent) = (Caps::default(), RefCell::default());
-        Some(Bench { folders, environment, blobs, caps, left_ms: None, toolbox: toolbox(), agent })
+        Some(Bench {
+            folders,
+            environment,
+            blobs,
+            caps,
+            secrets: Secrets::of_nothing(),
+            left_ms: None,
+            toolbox: toolbox(),
+            agent,
+        })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -114,6 +124,7 @@ impl Bench {
             shell: shell.as_ref(),
             seen: &|path| self.agent.borrow().seen.get(path).cloned(),
             output: &|at| self.agent.borrow().outputs.get(&at).copied(),
+            secrets: &self.secrets,
             left_ms: self.left_ms,
             at,
         };

@@ -299,6 +299,11 @@ impl<'a> Piece<'a> {
             Piece::Hidden { placeholder, .. } => placeholder.as_bytes(),
         }
     }
+
+    /// The same of a text: its pieces are cut between characters.
+    pub fn text(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.shown())
+    }
 }
 
 /// The variable's name as a placeholder can hold it.

@@ -6,6 +6,7 @@
 use super::Secrets;
 use super::finder::{Finder, Pattern, Standing};
 use super::shapes::{Judged, LOOK_BACK, PIECE, Shape, Text, judge_more};
+use std::fmt;
 use std::sync::Arc;
 
 /// What comes out of a [`Stream`].
@@ -59,6 +60,12 @@ struct Found {
 enum What {
     Known(usize),
     Shape(&'static Shape),
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({} bytes held)", self.held.len() - self.passed)
+    }
 }
 
 impl Stream {

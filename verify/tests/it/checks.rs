@@ -21,7 +21,13 @@ async fn the_work_is_judged_where_it_lies() {
     let Some(environment) = environment(&folders).await else { return };
     std::fs::write(folders.path().join("workspace/done"), "yes\n").unwrap();
     told(
-        &verify::verify(&[check("cat done", 60_000), check("test -f done", 60_000)], &environment, CAPS).await,
+        &verify::verify(
+            &[check("cat done", 60_000), check("test -f done", 60_000)],
+            &environment,
+            CAPS,
+            &trace::Secrets::of_nothing(),
+        )
+        .await,
         expect![[r#"
         Pass
         passed Some(0) "yes\n"
@@ -29,7 +35,13 @@ async fn the_work_is_judged_where_it_lies() {
     "#]],
     );
     told(
-        &verify::verify(&[check("cat done; exit 1", 60_000), check("true", 60_000)], &environment, CAPS).await,
+        &verify::verify(
+            &[check("cat done; exit 1", 60_000), check("true", 60_000)],
+            &environment,
+            CAPS,
+            &trace::Secrets::of_nothing(),
+        )
+        .await,
         expect![[r#"
         Fail
         failed Some(1) "yes\n"
@@ -37,7 +49,7 @@ async fn the_work_is_judged_where_it_lies() {
     "#]],
     );
     told(
-        &verify::verify(&[], &environment, CAPS).await,
+        &verify::verify(&[], &environment, CAPS, &trace::Secrets::of_nothing()).await,
         expect![[r#"
         Pass
     "#]],
@@ -50,7 +62,7 @@ async fn a_check_that_takes_too_long_is_not_found_or_killed_fails() {
     let Some(environment) = environment(&folders).await else { return };
     let checks = [check("echo begun; sleep 71241", 500), check("nosuchcheck", 60_000), check("kill -9 $$", 60_000)];
     told(
-        &verify::verify(&checks, &environment, CAPS).await,
+        &verify::verify(&checks, &environment, CAPS, &trace::Secrets::of_nothing()).await,
         expect![[r#"
         Fail
         failed timed out "begun\n"
@@ -65,7 +77,7 @@ async fn a_long_output_is_capped() {
     let folders = tempfile::tempdir().unwrap();
     let Some(environment) = environment(&folders).await else { return };
     told(
-        &verify::verify(&[check("seq 100000; false", 60_000)], &environment, CAPS).await,
+        &verify::verify(&[check("seq 100000; false", 60_000)], &environment, CAPS, &trace::Secrets::of_nothing()).await,
         expect![[r#"
         Fail
         failed Some(1) "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n24\n25\n26\n27\n28\n29\n30\n31\n32\n33\n34\n35\n36\n3\n[… 588,695 bytes left out …]\n84\n99985\n99986\n99987\n99988\n99989\n99990\n99991\n99992\n99993\n99994\n99995\n99996\n99997\n99998\n99999\n100000\n"

@@ -43,7 +43,8 @@ async fn a_lost_sandbox_judges_nothing() {
     let folders = tempfile::tempdir().unwrap();
     let Some(environment) = environment(&folders).await else { return };
     let checks = [check("true", 60_000), check("sleep 71242", 600_000), check("true", 60_000)];
-    let judging = verify::verify(&checks, &environment, CAPS);
+    let secrets = trace::Secrets::of_nothing();
+    let judging = verify::verify(&checks, &environment, CAPS, &secrets);
     let ((verdict, results), ()) = tokio::join!(judging, lose_the_sandbox_of("sleep 71242"));
     let Verdict::Unjudged { reason } = verdict else { panic!("{verdict:?}") };
     assert!(reason.contains("the sandbox is gone"), "{reason}");
