@@ -9,7 +9,7 @@ use trace::{Durability, NanoUsd, Price};
 ///
 /// Give an agent a task; it works in a folder, inside walls, on a record from which everything can be rebuilt.
 #[derive(Debug, Parser)]
-#[command(name = "autosage", version, about, long_about, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "autosage", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "First time here? `autosage demo` needs no key and no server.\n\n\
     Keys come from the providers' usual variables, such as ANTHROPIC_API_KEY. Everything that is kept lies under $AUTOSAGE_HOME \
     (default: ~/.local/share/autosage).\n\n\
@@ -30,6 +30,7 @@ pub enum Command {
     ///
     /// At a terminal the run stays open for a follow-up; what is typed meanwhile waits its turn. Elsewhere stdout carries
     /// the final answer only, and progress goes to stderr.
+    #[command(override_usage = "autosage run [OPTIONS] <TASK|-|-f FILE>")]
     #[command(after_help = "Examples:\n  autosage run \"make the tests pass\" --check \"cargo test\"\n  \
         autosage run -f task.md --workspace ../site --max-usd 0.50\n  \
         autosage run \"tidy the README\" --model anthropic/claude-opus-5-5\n  \

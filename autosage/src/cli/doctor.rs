@@ -26,9 +26,15 @@ enum State {
 }
 
 /// Looks at everything and prints what it found. The exit code is 0 where an agent can work here.
-pub fn doctor(named: Option<&str>, config: &Result<Config, Failure>, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+pub fn doctor(
+    named: Option<&str>,
+    config: &Result<Config, Failure>,
+    home: &Result<Home, Failure>,
+    parts: &Parts,
+) -> Result<u8, Failure> {
     let known = config.as_ref().ok();
-    let mut findings = vec![home_folder(home), configuration(named, config, parts), project(known, home, parts)];
+    let mut findings = vec![home_folder(home), configuration(named, config, parts)];
+    findings.extend(home.as_ref().ok().map(|home| project(known, home, parts)));
     findings.extend(models(known, parts));
     let probes = sandbox::probe_native();
     let native = probes.iter().all(|probe| probe.ok || !probe.required);
@@ -63,19 +69,22 @@ pub fn doctor(named: Option<&str>, config: &Result<Config, Failure>, home: &Home
     Ok(if sound { 0 } else { 1 })
 }
 
-fn home_folder(home: &Home) -> Finding {
-    let folder = home.folder();
+fn home_folder(home: &Result<Home, Failure>) -> Finding {
+    let finding = |state, detail, fix| Finding { name: "home".into(), state, detail, fix };
+    let folder = match home {
+        Ok(home) => home.folder(),
+        Err(failure) => return finding(State::Bad, failure.to_string(), None),
+    };
     let probe = folder.join(".doctor");
     let tried =
         std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&probe, b"")).and_then(|()| std::fs::remove_file(&probe));
     match tried {
-        Ok(()) => Finding { name: "home".into(), state: State::Good, detail: folder.display().to_string(), fix: None },
-        Err(error) => Finding {
-            name: "home".into(),
-            state: State::Bad,
-            detail: format!("{} cannot be written: {error}", folder.display()),
-            fix: Some("set AUTOSAGE_HOME to a folder that can be written".into()),
-        },
+        Ok(()) => finding(State::Good, folder.display().to_string(), None),
+        Err(error) => finding(
+            State::Bad,
+            format!("{} cannot be written: {error}", folder.display()),
+            Some("set AUTOSAGE_HOME to a folder that can be written".into()),
+        ),
     }
 }
 

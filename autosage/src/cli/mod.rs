@@ -50,18 +50,18 @@ pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitC
 }
 
 fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
-    let home = Home::find(parts)?;
+    let home = Home::find(parts);
     let config = || Config::load(line.config.as_deref(), parts);
     match line.command {
-        Command::Run(args) => run::run(args, &config()?, &home, parts),
-        Command::Resume(args) => resume::resume(args, &config()?, &home, parts),
-        Command::Send(args) => resume::send(&args, &home, parts),
-        Command::Runs(args) => runs::runs(&args, &home, parts),
-        Command::Show(args) => show::show(&args, &home, parts),
-        Command::Trust(args) => trust::trust(&args, &config()?, &home, parts),
+        Command::Run(args) => run::run(args, &config()?, &home?, parts),
+        Command::Resume(args) => resume::resume(args, &config()?, &home?, parts),
+        Command::Send(args) => resume::send(&args, &home?, parts),
+        Command::Runs(args) => runs::runs(&args, &home?, parts),
+        Command::Show(args) => show::show(&args, &home?, parts),
+        Command::Trust(args) => trust::trust(&args, &config()?, &home?, parts),
         Command::Harness(HarnessCommand::Export { dir }) => wiring::export_harness(&dir, parts),
         Command::Doctor => doctor::doctor(line.config.as_deref(), &config(), &home, parts),
-        Command::Demo(args) => demo::demo(&args, &home, parts),
+        Command::Demo(args) => demo::demo(&args, &home?, parts),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Line::command(), "autosage", &mut text);

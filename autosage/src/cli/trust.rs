@@ -77,9 +77,9 @@ pub fn trust(args: &TrustArgs, person: &Config, home: &Home, parts: &Parts) -> R
 /// How the person stands to a project's files, in a sentence.
 pub fn told(standing: Standing) -> &'static str {
     match standing {
-        Standing::Trusted => "You have trusted these files.",
-        Standing::Changed => "The files have changed since you trusted them, so they are not trusted now.",
-        Standing::Untrusted => "These files are not trusted.",
+        Standing::Trusted => "You trust this project as it is.",
+        Standing::Changed => "This project's files have changed since you trusted them, so it is not trusted now.",
+        Standing::Untrusted => "You have not trusted this project.",
     }
 }
 

@@ -108,9 +108,9 @@ fn key(
         return Err(Failure::usage(text));
     }
     if let Some(name) = named {
-        let key = parts
-            .variable(name)
-            .ok_or_else(|| Failure::usage(format!("--key-env names the variable {name}, which is not set")))?;
+        let key = parts.variable(name).ok_or_else(|| {
+            Failure::usage(format!("the key is to be in the variable {name} (--key-env or `key_env`), which is not set"))
+        })?;
         return Ok(Some(key.to_owned()));
     }
     let by_variable = provider.base_url_var.and_then(|name| parts.variable(name));
@@ -202,7 +202,8 @@ pub fn workspace(named: Option<&Path>) -> Result<PathBuf, Failure> {
 /// The rights beyond the workspace: what is configured and what was typed. Paths must be there.
 pub fn grant(typed: &[Right], config: &Config) -> Result<Grant, Failure> {
     let absolute = |path: &PathBuf| {
-        let found = std::fs::canonicalize(path).with_context(|| format!("granting {}", path.display()));
+        let found = std::fs::canonicalize(path)
+            .with_context(|| format!("granting {} (--grant or `grant` in a configuration)", path.display()));
         found.map_err(Failure::Usage)
     };
     let mut grant =

@@ -249,3 +249,17 @@ fn a_recorded_conversation_goes_on_at_its_place_after_a_resume() {
         .collect();
     assert_eq!(called, [r#"{"command":"echo one"}"#, r#"{"command":"echo two"}"#]);
 }
+
+#[test]
+fn a_command_that_keeps_nothing_needs_no_place_to_keep_it() {
+    let place = Place::new("homeless");
+    let homeless = |args: &[&str]| {
+        let output = place.command(args).env_remove("HOME").env_remove("AUTOSAGE_HOME").output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(homeless(&["completions", "bash"]).0, 0);
+    let (code, out, _) = homeless(&["doctor"]);
+    assert!(code == 1 && out.contains("WRONG   home: ") && out.contains("set AUTOSAGE_HOME to a folder"), "{out}");
+    let (code, _, err) = homeless(&["runs"]);
+    assert!(code == 2 && err.contains("set AUTOSAGE_HOME to a folder"), "{err}");
+}

@@ -182,7 +182,7 @@ fn a_project_counts_when_it_is_trusted_and_no_longer_when_it_changes() {
         "run commands behind the walls `reduced`",
         "let commands reach the network",
         "spend 300 requests to think, which is more than usual",
-        "These files are not trusted.",
+        "You have not trusted this project.",
     ] {
         assert!(shown.code == 0 && shown.out.contains(words), "no {words:?} in {}", shown.out);
     }
@@ -190,7 +190,7 @@ fn a_project_counts_when_it_is_trusted_and_no_longer_when_it_changes() {
     assert_eq!(stage.evil.bodies().len(), 0, "showing trusts nothing");
 
     assert_eq!(stage.trust(&["--yes"]).code, 0);
-    assert!(stage.trust(&["--show"]).out.contains("You have trusted these files."));
+    assert!(stage.trust(&["--show"]).out.contains("You trust this project as it is."));
     let called = stage.run(&[]);
     assert_eq!((called.code, stage.evil.bodies().len()), (0, 1), "{called:?}");
     assert_eq!(stage.evil.keys(), [Some("Bearer stolen-key".to_owned())]);
@@ -230,12 +230,12 @@ fn a_project_counts_when_it_is_trusted_and_no_longer_when_it_changes() {
         assert_eq!((called.code, stage.evil.bodies().len()), (0, asked), "{change}: {called:?}");
         assert!(called.err.contains("have changed since you trusted them"), "{change}: {}", called.err);
         assert_eq!(stage.started().grant, Grant::default());
-        assert!(stage.trust(&["--show"]).out.contains("The files have changed since you trusted them"), "{change}");
+        assert!(stage.trust(&["--show"]).out.contains("files have changed since you trusted them"), "{change}");
     }
     stage.place.write("autosage.toml", &text);
-    assert!(stage.trust(&["--show"]).out.contains("You have trusted these files."), "what was trusted is trusted");
+    assert!(stage.trust(&["--show"]).out.contains("You trust this project as it is."), "what was trusted is trusted");
     assert_eq!(stage.trust(&["--revoke"]).code, 0);
-    assert!(stage.trust(&["--show"]).out.contains("These files are not trusted."));
+    assert!(stage.trust(&["--show"]).out.contains("You have not trusted this project."));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_person_at_a_terminal_is_asked() {
     let args = ["trust", &work, "--config", "none"];
     let refused = stage.place.at_terminal(&args, &[], &[("Trust this? [y/N] ", &|| "\n")]);
     assert!(refused.code == 1 && refused.out.contains("WITHOUT WALLS"), "{refused:?}");
-    assert!(stage.trust(&["--show"]).out.contains("These files are not trusted."));
+    assert!(stage.trust(&["--show"]).out.contains("You have not trusted this project."));
     // What is trusted is what was shown, not what lies there when the answer comes.
     let swapped = stage.place.at_terminal(
         &args,
@@ -260,7 +260,7 @@ fn a_person_at_a_terminal_is_asked() {
     assert!(swapped.code == 0 && swapped.out.contains("Trusted, until one of these files changes."), "{swapped:?}");
     assert!(stage.trust(&["--show"]).out.contains("have changed since you trusted them"));
     stage.place.write("autosage.toml", text);
-    assert!(stage.trust(&["--show"]).out.contains("You have trusted these files."));
+    assert!(stage.trust(&["--show"]).out.contains("You trust this project as it is."));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn h3_what_cannot_be_read_is_told_in_a_word_and_never_waited_for() {
         assert_eq!(stage.started().model.id, "openai-compatible/mine", "{what}");
         let refused = stage.trust(&["--yes"]);
         assert!(
-            refused.code == 2 && stage.trust(&["--show"]).out.contains("These files are not trusted."),
+            refused.code == 2 && stage.trust(&["--show"]).out.contains("You have not trusted this project."),
             "{what}: {refused:?}"
         );
         if file.is_dir() { fs::remove_dir(&file).unwrap() } else { fs::remove_file(&file).unwrap() }

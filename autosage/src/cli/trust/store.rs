@@ -56,7 +56,7 @@ impl Store {
         let path = self.path(workspace);
         let told = || format!("reading what is trusted of {} from {}", workspace.display(), path.display());
         let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
             read => read.with_context(told).map_err(Failure::Infrastructure)?,
         };
         understood(&bytes, workspace)
@@ -113,7 +113,9 @@ impl Store {
             lock.lock()?;
             Ok(lock)
         };
-        locked().with_context(|| format!("opening {}", self.folder.display())).map_err(Failure::Infrastructure)
+        locked()
+            .with_context(|| format!("opening {} (set AUTOSAGE_HOME to a folder that can be written)", self.folder.display()))
+            .map_err(Failure::Infrastructure)
     }
 
     fn path(&self, workspace: &Path) -> PathBuf {
