@@ -21,8 +21,9 @@ cargo xtask tidy                 the rules of the house that no compiler checks
 cargo xtask test [-p PACKAGE]... [--built FILE] [FILTER]
                                  builds and runs all tests; says what could not be tested, and why
                                  --built: run what `cargo test --no-run --message-format=json >FILE` built
-cargo xtask bench [--runs N] [--turns N] [--json FILE]
-                                 our own time, memory and bytes per turn, against a scripted model";
+cargo xtask bench [--runs N] [--turns N] [--long N] [--json FILE]
+                                 our own time, memory and bytes per turn, against a scripted model;
+                                 on both wires, in a long run, and what a long record costs";
 
 fn main() -> ExitCode {
     chore().unwrap_or_else(|error| {

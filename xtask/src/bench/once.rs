@@ -1,6 +1,7 @@
 //! One measured run: the program as a person would start it, from its first instruction to its end.
 
 use super::mock::{Mock, Request};
+use super::{Durability, Way, Wire};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub struct Setting {
     /// Workspace, home and logs of all runs, left for a look at the last one.
     pub folder: PathBuf,
     pub turns: usize,
+    pub way: Way,
 }
 
 /// What one run cost.
@@ -61,24 +63,37 @@ pub fn clear(setting: &Setting) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A run that came to its end, as the server and the kernel saw it.
+pub struct Played {
+    /// When the process was started, since 1970.
+    started: Duration,
+    pub requests: Vec<Request>,
+    pub ended: Ended,
+}
+
 /// Runs once, over what earlier runs kept.
 pub fn measure(setting: &Setting) -> anyhow::Result<Figures> {
-    let Setting { program, folder, .. } = setting;
-    let mock = Mock::start(&setting.mock, setting.turns, folder.join("requests.jsonl"))?;
+    Ok(figures(&played(setting)?))
+}
+
+/// Runs once; fails where the run did not ask as often as it should.
+pub fn played(setting: &Setting) -> anyhow::Result<Played> {
+    let Setting { program, folder, turns, way, .. } = setting;
+    let mock = Mock::start(&setting.mock, *turns, folder.join("requests.jsonl"))?;
     let mut command = Command::new(program);
-    command.args([
-        "--config",
-        "none",
-        "run",
-        "go",
-        "--model",
-        "openai-compatible/mock",
-        "--approve",
-        "auto",
-        "--json",
-        "--base-url",
-    ]);
-    command.arg(format!("http://127.0.0.1:{}/v1", mock.port)).arg("--workspace").arg(folder.join("workspace"));
+    let durability = match way.durability {
+        Durability::Process => "process",
+        Durability::Power => "power",
+    };
+    command.args(["--config", "none", "run", "go", "--json", "--durability", durability, "--workspace"]);
+    command.arg(folder.join("workspace")).args(["--max-turns", &(turns + 1).to_string()]);
+    let address = format!("http://127.0.0.1:{}", mock.port);
+    match way.wire {
+        Wire::OpenaiChat => command.args(["--model", "openai-compatible/mock", "--base-url", &format!("{address}/v1")]),
+        Wire::Anthropic => command
+            .args(["--model", "anthropic/mock"])
+            .envs([("ANTHROPIC_BASE_URL", address.as_str()), ("ANTHROPIC_API_KEY", "of-the-scripted-server")]),
+    };
     command.env("AUTOSAGE_HOME", folder.join("home")).stdin(Stdio::null());
     command.stdout(std::fs::File::create(folder.join("events.jsonl"))?);
     let started = SystemTime::now().duration_since(UNIX_EPOCH)?;
@@ -87,28 +102,39 @@ pub fn measure(setting: &Setting) -> anyhow::Result<Figures> {
     if ended.status != 0 {
         bail!("{} ended with wait status {:#x}; see {}", program.display(), ended.status, folder.display());
     }
-    figures(started, &mock.requests()?, setting.turns, &ended)
+    let played = Played { started, requests: mock.requests()?, ended };
+    whole(&played.requests, *turns)?;
+    Ok(played)
 }
 
-fn figures(started: Duration, requests: &[Request], turns: usize, ended: &Ended) -> anyhow::Result<Figures> {
+/// Whether there is a request for every turn and one for the end, all of them answered.
+fn whole(requests: &[Request], turns: usize) -> anyhow::Result<()> {
     if requests.len() != turns + 1 || requests.iter().any(|request| request.status != 200) {
         bail!("{} requests instead of {}, or one that was refused", requests.len(), turns + 1);
     }
-    let (first, last) = (&requests[0], &requests[turns]);
-    let gaps = requests.windows(2).map(|pair| (pair[1].t - pair[0].t) * 1e3 - pair[0].mock_ms);
+    Ok(())
+}
+
+/// Our own time between each two requests, in milliseconds: what passed, less what the server took.
+pub fn gaps(requests: &[Request]) -> Vec<f64> {
+    requests.windows(2).map(|pair| (pair[1].t - pair[0].t) * 1e3 - pair[0].mock_ms).collect()
+}
+
+fn figures(Played { started, requests, ended }: &Played) -> Figures {
+    let (first, last) = (&requests[0], &requests[requests.len() - 1]);
     let broken = requests
         .iter()
         .zip(1..)
         .flat_map(|(request, turn)| request.broken().map(move |what| format!("turn {turn}: {what} is false")));
-    Ok(Figures {
+    Figures {
         first_request_ms: (first.t - started.as_secs_f64()) * 1e3,
-        turn_ms: median(gaps),
+        turn_ms: median(gaps(requests).into_iter()),
         cpu_s: ended.cpu.as_secs_f64(),
-        peak_mb: ended.peak_kib as f64 * 1024.0 / 1e6,
+        peak_mb: ended.peak_mb(),
         first_body_bytes: first.bytes,
-        growth_bytes: (last.bytes - first.bytes) / turns as u64,
+        growth_bytes: (last.bytes - first.bytes) / (requests.len() as u64 - 1),
         broken: broken.collect(),
-    })
+    }
 }
 
 /// The middle value; of an even number, the upper of the two in the middle. Zero of none.
@@ -119,10 +145,17 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// What the kernel says of a process that ended.
-struct Ended {
+pub struct Ended {
     status: i32,
-    cpu: Duration,
+    pub cpu: Duration,
     peak_kib: u64,
+}
+
+impl Ended {
+    /// Resident memory of the largest process, at its peak, in millions of bytes.
+    pub fn peak_mb(&self) -> f64 {
+        self.peak_kib as f64 * 1024.0 / 1e6
+    }
 }
 
 /// Waits for a child as `wait4` does: the standard library does not tell what a child used.
@@ -155,8 +188,8 @@ mod tests {
 
     #[test]
     fn figures_come_from_the_log() {
-        let requests = [request(100.5, 100), request(100.51, 300), request(100.518, 400)];
-        let figures = figures(Duration::from_millis(100_480), &requests, 2, &ENDED).unwrap();
+        let requests = vec![request(100.5, 100), request(100.51, 300), request(100.518, 400)];
+        let figures = figures(&Played { started: Duration::from_millis(100_480), requests, ended: ENDED });
         assert_eq!(figures.first_request_ms.round(), 20.0);
         assert_eq!(figures.turn_ms.round(), 6.0);
         assert_eq!((figures.first_body_bytes, figures.growth_bytes), (100, 150));
@@ -166,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_run_that_went_wrong_gives_no_figures() {
-        assert!(figures(Duration::ZERO, &[request(1.0, 1)], 1, &ENDED).is_err());
+        assert!(whole(&[request(1.0, 1)], 1).is_err());
+        assert!(whole(&[request(1.0, 1), request(2.0, 2)], 1).is_ok());
     }
 
     #[test]
