@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trace::{AgentPath, CallId, Clock, Digest, Event, Millis, Pause, Record, Seq, Timestamp, What};
+use trace::{AgentPath, CallId, Clock, Digest, Durability, Event, Millis, Pause, Record, Seq, Timestamp, What};
 
 const RUN: &str = "20261129-174007-abcdef";
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// A record of `events` events, four a turn, each folded as it is written.
 fn write(run: &Path, events: u64) -> Result<Value, Box<dyn Error>> {
-    let mut record = Record::create(run, Arc::new(Stopped), Box::new(|_, _| ()))?;
+    let mut record = Record::create(run, Durability::Process, Arc::new(Stopped), Box::new(|_, _, _| ()))?;
     let harness = Harness::embedded()?;
     let started = started(&harness.keep(record.blobs())?)?;
     let mut progress = Progress::new(harness);
@@ -53,7 +53,7 @@ fn write(run: &Path, events: u64) -> Result<Value, Box<dyn Error>> {
 /// The record, opened as its owner and folded.
 fn reopen(run: &Path) -> Result<Value, Box<dyn Error>> {
     let since = Instant::now();
-    let (record, events) = Record::open(run, Arc::new(Stopped), Box::new(|_, _| ()))?;
+    let (record, events) = Record::open(run, Durability::Process, Arc::new(Stopped), Box::new(|_, _, _| ()))?;
     let run = engine::reopen(record, &events)?;
     let reopen_ms = since.elapsed().as_secs_f64() * 1e3;
     assert!(run.progress().messages().len() > events.len() / 4, "the fold holds every turn");
