@@ -5,10 +5,11 @@ mod keys;
 mod merge;
 
 pub use keys::{Origin, Problem, parse};
-pub use merge::{Merged, Standing, merge};
+pub use merge::{Merged, Standing, Usual, merge};
 
 use super::args::Approve;
 use super::failure::Failure;
+use super::prose::clean;
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use std::collections::BTreeMap;
@@ -102,7 +103,7 @@ pub fn refuse(file: &str, problems: &[Problem]) -> Result<(), Failure> {
     if problems.is_empty() {
         return Ok(());
     }
-    let lines: Vec<String> = problems.iter().map(|problem| format!("{file}:{problem}")).collect();
+    let lines: Vec<String> = problems.iter().map(|problem| clean(&format!("{file}:{problem}"))).collect();
     Err(Failure::Usage(anyhow!("the configuration cannot be used:\n  {}", lines.join("\n  "))))
 }
 

@@ -26,6 +26,7 @@ use clap::{CommandFactory, Parser};
 use config::Config;
 use failure::Failure;
 use home::Home;
+use prose::harmless;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitC
     match obey(line, &mut parts) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            print(&parts.err, &format!("autosage: {failure}\n"));
+            print(&parts.err, &format!("autosage: {}\n", harmless(&failure.to_string())));
             ExitCode::from(failure.code())
         }
     }

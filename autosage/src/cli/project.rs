@@ -1,7 +1,7 @@
 //! The files with which a project speaks to the engine: they are read inside the walls, and what of them counts is the
 //! person's to decide.
 
-use super::config::{self, Config, Origin, Problem, Standing};
+use super::config::{self, Config, Origin, Problem, Standing, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
@@ -14,7 +14,7 @@ use anyhow::anyhow;
 use sandbox::{Kind, Sandbox};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use trace::{Digest, Grant, Limits};
+use trace::{Digest, Grant};
 
 /// The settings of a project.
 pub const SETTINGS: &str = "autosage.toml";
@@ -86,18 +86,11 @@ fn names(workspace: &Path) -> Vec<&'static str> {
     FILES.into_iter().filter(|name| workspace.join(name).symlink_metadata().is_ok()).collect()
 }
 
-/// What counts in `workspace`, whose files are read behind walls of the kind `kind`: the person's configuration, and of the
-/// project's what it may say. What does not count is told, in a line. `usual` is what may be spent where nobody says otherwise.
-pub fn settle(
-    person: &Config,
-    workspace: &Path,
-    kind: Kind,
-    usual: Limits,
-    home: &Home,
-    parts: &Parts,
-) -> Result<Settled, Failure> {
+/// What counts in `workspace`: the person's configuration, and of the project's what it may say. What does not count is told,
+/// in a line. The files are read behind walls of the usual kind.
+pub fn settle(person: &Config, workspace: &Path, usual: Usual, home: &Home, parts: &Parts) -> Result<Settled, Failure> {
     let decision = trust::decision(home, workspace)?;
-    let project = match Project::read(workspace, kind, home, parts) {
+    let project = match Project::read(workspace, usual.kind, home, parts) {
         // Where the walls cannot be raised the run itself says so, in its own way.
         Err(Failure::Infrastructure(error)) => Project::unread(workspace, &format!("{error:#}")),
         read => read?,

@@ -1,7 +1,7 @@
 //! `autosage resume` and `autosage send`: a run goes on.
 
 use super::args::{ResumeArgs, SendArgs};
-use super::config::Config;
+use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
@@ -45,7 +45,8 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     }
     let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let workspace = started.task.workspace.clone();
-    let Settled { config, .. } = project::settle(person, &workspace, kind, wiring::usual(&harness), home, parts)?;
+    let Settled { config, .. } =
+        project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
     let before = progress.model();
     let thinker = wiring::thinker(&args.model, &config, parts, before, progress.replies())?;
     let spec = thinker.model.spec();

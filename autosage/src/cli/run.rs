@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::build;
-use super::config::Config;
+use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::project::{self, Settled};
@@ -55,8 +55,8 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     let harness = wiring::harness(args.harness.as_deref())?;
     let workspace = wiring::workspace(args.workspace.as_deref())?;
     let usual = wiring::usual(&harness);
-    let kind = args.sandbox.or(person.sandbox).unwrap_or_default();
-    let Settled { config, .. } = project::settle(person, &workspace, kind, usual, home, parts)?;
+    let wanted = Usual { kind: args.sandbox.or(person.sandbox).unwrap_or_default(), limits: usual };
+    let Settled { config, .. } = project::settle(person, &workspace, wanted, home, parts)?;
     let thinker = wiring::thinker(&args.model, &config, parts, None, 0)?;
     let asked = wiring::limits(&args.budget, &config);
     wiring::refuse_unpriced(&asked, thinker.model.spec())?;

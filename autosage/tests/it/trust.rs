@@ -149,6 +149,19 @@ fn h3_h4_a_hostile_project_gains_nothing_without_a_terminal() {
 }
 
 #[test]
+fn a_check_that_nobody_trusts_does_not_run_without_walls() {
+    let stage = Stage::new("check-on-host");
+    stage.place.write("autosage.toml", &format!("checks = [\"touch {}/by-check\"]\n", stage.outside.display()));
+    stage.own.restart(Vec::new());
+    let called = stage.run(&["--sandbox", "host"]);
+    assert!(called.code == 0 && called.err.contains("`checks` is not used"), "{called:?}");
+    assert_eq!(fs::read_dir(&stage.outside).unwrap().count(), 0);
+    assert_eq!(stage.trust(&["--yes"]).code, 0);
+    assert_eq!(stage.run(&["--sandbox", "host"]).code, 0);
+    assert_eq!(fs::read_dir(&stage.outside).unwrap().count(), 1, "the check would have done what it was kept from");
+}
+
+#[test]
 fn a_hostile_project_gains_nothing_at_a_terminal() {
     let stage = Stage::new("hostile-tty");
     stage.place.write("autosage.toml", &hostile(&stage.evil, "true"));
@@ -270,7 +283,7 @@ fn h3_what_cannot_be_read_is_told_in_a_word_and_never_waited_for() {
     let inside = stage.place.work().join("inside.toml");
     fs::write(&key, "model = \"openai-compatible/evil\"\n").unwrap();
     fs::write(&inside, "budget.turns = 5\n").unwrap();
-    let cases: [(&str, &dyn Fn(), &str); 9] = [
+    let cases: [(&str, &dyn Fn(), &str); 10] = [
         ("a link to a key", &|| symlink(&key, &file).unwrap(), "autosage.toml is not read: "),
         ("a link to what all can see", &|| symlink("/etc/passwd", &file).unwrap(), "leads out of the workspace"),
         ("a link to nothing", &|| symlink("nowhere", &file).unwrap(), "a symbolic link that leads to nothing here"),
@@ -287,6 +300,11 @@ fn h3_what_cannot_be_read_is_told_in_a_word_and_never_waited_for() {
             "it has 10485760 bytes, and a project's file has at most 65536",
         ),
         ("no UTF-8", &|| fs::write(&file, b"model = \"\xff\"").unwrap(), "it is not UTF-8"),
+        (
+            "a key that a terminal would obey",
+            &|| fs::write(&file, "\"\\u001b[2Jx\" = 1\n").unwrap(),
+            "unknown key `\u{fffd}[2Jx`",
+        ),
         ("no TOML", &|| fs::write(&file, "model = \n").unwrap(), "ignored: autosage.toml:1:9:"),
     ];
     for (what, make, words) in cases {
@@ -298,7 +316,10 @@ fn h3_what_cannot_be_read_is_told_in_a_word_and_never_waited_for() {
         assert_eq!(stage.started().model.id, "openai-compatible/mine", "{what}");
         let refused = stage.trust(&["--yes"]);
         assert!(
-            refused.code == 2 && stage.trust(&["--show"]).out.contains("You have not trusted this project."),
+            refused.code == 2
+                && !refused.err.contains('\u{1b}')
+                && !refused.err.contains('\u{1b}')
+                && stage.trust(&["--show"]).out.contains("You have not trusted this project."),
             "{what}: {refused:?}"
         );
         if file.is_dir() { fs::remove_dir(&file).unwrap() } else { fs::remove_file(&file).unwrap() }

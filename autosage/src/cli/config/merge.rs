@@ -1,6 +1,7 @@
 //! What the person's configuration and a project's file add up to. Reasons are in `docs/decisions`, the table of all keys too.
 
 use super::{Config, Rights};
+use sandbox::Kind;
 use trace::Limits;
 
 /// How a person stands to a project's files as they lie there now.
@@ -25,10 +26,18 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
-/// Adds the file of a project to the configuration of a person. `usual` is what may be spent where nobody says otherwise.
-pub fn merge(person: &Config, project: &Config, standing: Standing, usual: Limits) -> Merged {
+/// What a run has where neither a file nor a flag of the person says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    /// The walls that the person wants.
+    pub kind: Kind,
+    /// What may be spent.
+    pub limits: Limits,
+}
+
+/// Adds the file of a project to the configuration of a person.
+pub fn merge(person: &Config, project: &Config, standing: Standing, usual: Usual) -> Merged {
     let mut merged = Merged { config: person.clone(), ..Merged::default() };
-    merged.config.checks.extend(project.checks.iter().cloned());
     match standing {
         Standing::Trusted => add(&mut merged, person, project),
         Standing::Changed | Standing::Untrusted => narrow(&mut merged, person, project, usual),
@@ -40,11 +49,16 @@ pub fn merge(person: &Config, project: &Config, standing: Standing, usual: Limit
 }
 
 /// All that a project's file may do untrusted: checks, a smaller budget, a model of the person's list.
-fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Limits) {
-    let Config { model, models: _, base_url, key_env, approve, sandbox, checks: _, budget, grant, mcp, instructions: _ } =
-        project;
+fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Usual) {
+    let Config { model, models: _, base_url, key_env, approve, sandbox, checks, budget, grant, mcp, instructions: _ } = project;
     let Rights { read, write, network, secrets } = grant;
-    merged.config.budget = smaller(person.budget, *budget, usual);
+    merged.config.budget = smaller(person.budget, *budget, usual.limits);
+    match usual.kind {
+        Kind::Native | Kind::Reduced => merged.config.checks.extend(checks.iter().cloned()),
+        // A check is a stranger's command, and here nothing would hold it.
+        Kind::Host if !checks.is_empty() => merged.left_out.push("checks"),
+        Kind::Host => {}
+    }
     match model {
         Some(model) if person.model.as_ref() == Some(model) || person.models.contains(model) => choose(&mut merged.config, model),
         Some(_) => merged.left_out.push("model"),
@@ -67,6 +81,7 @@ fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Limits)
 /// What a trusted file does. The person's file still rules where it says no.
 fn add(merged: &mut Merged, person: &Config, project: &Config) {
     let config = &mut merged.config;
+    config.checks.extend(project.checks.iter().cloned());
     config.budget = smaller(person.budget, project.budget, Limits::default());
     let model = project.model.as_ref();
     let listed =
@@ -134,7 +149,8 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    const USUAL: Limits = Limits { turns: Some(200), tokens: None, nano_usd: None, time_ms: Some(7_200_000) };
+    const USUAL: Usual =
+        Usual { kind: Kind::Native, limits: Limits { turns: Some(200), tokens: None, nano_usd: None, time_ms: Some(7_200_000) } };
 
     /// All that a hostile project might ask for.
     const HOSTILE: &str = r#"
@@ -192,6 +208,16 @@ mod tests {
                 left out []
             "#]],
         );
+    }
+
+    #[test]
+    fn no_untrusted_command_runs_where_there_are_no_walls() {
+        let (person, project) = (config("checks = [\"a\"]"), config("checks = [\"b\"]"));
+        let host = Usual { kind: Kind::Host, ..USUAL };
+        let merged = merge(&person, &project, Standing::Untrusted, host);
+        assert_eq!((merged.config.checks, merged.left_out), (vec!["a".to_owned()], vec!["checks"]));
+        let merged = merge(&person, &project, Standing::Trusted, host);
+        assert_eq!((merged.config.checks.len(), merged.left_out.len()), (2, 0));
     }
 
     #[test]
