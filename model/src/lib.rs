@@ -12,6 +12,7 @@ mod anthropic_messages;
 mod ask;
 pub mod catalog;
 mod http;
+mod masks;
 mod openai_chat;
 mod prompt;
 mod provider;
@@ -26,6 +27,7 @@ mod wire;
 
 pub use ask::{Ask, Heard, Model, Purse};
 pub use http::{Access, connect};
+pub use masks::Masks;
 pub use prompt::{Message, Prompt, SentCall, estimate_tokens};
 pub use provider::{KeyUse, Provider};
 pub use recorded::Recorded;

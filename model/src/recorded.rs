@@ -1,24 +1,29 @@
 //! A conversation that was recorded, played again: the model's words from the file, everything else for real.
 //!
-//! The file is JSON lines: first `{"autosage_recording": 1, "spec": …}`, then in the order of the run `{"replied": …}` for
-//! each reply and `{"observed": {"exit": …}}` for each call that was served. A [`Recorder`](crate::Recorder) writes it.
+//! The file is JSON lines: first `{"autosage_recording": 2, "strict": true, "spec": …}`, then in the order of the run
+//! `{"asked": {"prompt": …, "bytes": …}}` and `{"replied": …}` for each reply, and `{"observed": {"exit": …}}` for each call
+//! that was served. A [`Recorder`](crate::Recorder) writes it. `prompt` is the digest of the request's body with what
+//! differs between runs and means nothing taken out ([`Masks`]). A strict recording is played only to the same prompts:
+//! whoever plays it to others (another harness) writes `"strict": false`. Version 1 has neither `strict` nor `asked`.
 
 use crate::wire::Wire;
-use crate::{Ask, Heard, Model};
+use crate::{Ask, Heard, Masks, Model};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use trace::{Attempt, Fault, FaultClass, ModelSpec, Replied, Said, Stop, Timing};
+use trace::{Attempt, Digest, Fault, FaultClass, ModelSpec, Replied, Said, Stop, Timing};
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The first line of a recording.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Head {
     pub autosage_recording: u32,
+    #[serde(default)]
+    pub strict: bool,
     pub spec: ModelSpec,
 }
 
@@ -26,8 +31,22 @@ pub(crate) struct Head {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
+    Asked(Prompt),
     Replied(Box<Replied>),
     Observed(Seen),
+}
+
+/// What a reply answers: the digest of the request, masked, and its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Prompt {
+    pub prompt: Digest,
+    pub bytes: u64,
+}
+
+impl Prompt {
+    pub(crate) fn of(masked: &str) -> Prompt {
+        Prompt { prompt: Digest::of(masked.as_bytes()), bytes: masked.len() as u64 }
+    }
 }
 
 /// What was seen of a served call.
@@ -57,7 +76,7 @@ pub enum RecordingError {
         error: serde_json::Error,
     },
     /// It was written by a later version.
-    #[error("the recording has version {0}, and this program reads version {VERSION}: update autosage")]
+    #[error("the recording has version {0}, and this program reads versions up to {VERSION}: update autosage")]
     Version(u32),
     /// It has no first line.
     #[error("the recording is empty")]
@@ -74,13 +93,22 @@ pub enum Pace {
 }
 
 /// A model that repeats what a recorded one said, by position. It ends with a fault where the run has left the recording:
-/// a call of a tool that the run does not have, or a command with another exit code.
+/// a call of a tool that the run does not have, a command with another exit code, or, if it is strict, another prompt.
 #[derive(Debug)]
 pub struct Recorded {
     spec: ModelSpec,
-    turns: Vec<(Replied, Vec<Seen>)>,
+    strict: bool,
+    turns: Vec<Turn>,
     pace: Pace,
     place: Mutex<Place>,
+}
+
+/// A recorded reply, what it answers (if that was written down), and what was seen of its calls.
+#[derive(Debug)]
+struct Turn {
+    asked: Option<Prompt>,
+    replied: Replied,
+    seen: Vec<Seen>,
 }
 
 /// Where the run is in the recording.
@@ -92,6 +120,10 @@ struct Place {
     seen: Option<usize>,
     /// How the run left the recording.
     left: Option<String>,
+    /// What differs between runs.
+    masks: Masks,
+    /// The last prompt that was the recorded one, masked.
+    same: String,
 }
 
 /// Reads the recording at `path`.
@@ -108,18 +140,19 @@ pub fn parse(text: &str) -> Result<Recorded, RecordingError> {
     let mut lines = text.lines().enumerate();
     let (_, head) = lines.next().ok_or(RecordingError::Empty)?;
     let head: Head = serde_json::from_str(head).map_err(at(0))?;
-    if head.autosage_recording != VERSION {
+    if !(1..=VERSION).contains(&head.autosage_recording) {
         return Err(RecordingError::Version(head.autosage_recording));
     }
-    let mut turns: Vec<(Replied, Vec<Seen>)> = Vec::new();
+    let (mut turns, mut asked): (Vec<Turn>, _) = (Vec::new(), None);
     for (number, line) in lines {
         match serde_json::from_str(line).map_err(at(number))? {
-            Line::Replied(replied) => turns.push((*replied, Vec::new())),
-            Line::Observed(seen) => turns.last_mut().into_iter().for_each(|(_, all)| all.push(seen)),
+            Line::Asked(prompt) => asked = Some(prompt),
+            Line::Replied(replied) => turns.push(Turn { asked: asked.take(), replied: *replied, seen: Vec::new() }),
+            Line::Observed(seen) => turns.last_mut().into_iter().for_each(|turn| turn.seen.push(seen)),
         }
     }
     let spec = ModelSpec { id: format!("recorded/{}", head.spec.name), base_url: None, ..head.spec };
-    Ok(Recorded { spec, turns, pace: Pace::AtOnce, place: Mutex::default() })
+    Ok(Recorded { spec, strict: head.strict, turns, pace: Pace::AtOnce, place: Mutex::default() })
 }
 
 impl Recorded {
@@ -131,6 +164,11 @@ impl Recorded {
     /// The same, played at `pace`.
     pub fn paced(self, pace: Pace) -> Recorded {
         Recorded { pace, ..self }
+    }
+
+    /// What differs between runs and does not make a prompt another one; to be said before the first request.
+    pub fn mask(&self, masks: Masks) {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).masks = masks;
     }
 
     /// How many replies it holds.
@@ -149,7 +187,7 @@ impl Recorded {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(seen) = place.seen else { return };
         place.seen = Some(seen + 1);
-        let recorded = place.next.checked_sub(1).and_then(|last| self.turns.get(last)?.1.get(seen)?.exit);
+        let recorded = place.next.checked_sub(1).and_then(|last| self.turns.get(last)?.seen.get(seen)?.exit);
         if let (Some(then), Some(now)) = (recorded, exit)
             && then != now
         {
@@ -159,14 +197,21 @@ impl Recorded {
     }
 
     /// The next reply, or how the run has left the recording.
-    fn next(&self, body: &str) -> Result<&Replied, String> {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+    fn next(&self, body: &str) -> Result<&Replied, Left> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let position = place.next;
         if let Some(left) = &place.left {
-            return Err(left.clone());
+            return Err(Left::By(left.clone()));
         }
-        let (replied, _) =
-            self.turns.get(position).ok_or_else(|| format!("the recording ends after {} replies", self.turns.len()))?;
+        let ended = || Left::By(format!("the recording ends after {} replies", self.turns.len()));
+        let Turn { asked, replied, .. } = self.turns.get(position).ok_or_else(ended)?;
+        if let Some(asked) = asked.filter(|_| self.strict) {
+            let masked = place.masks.hide(body);
+            if Prompt::of(&masked) != asked {
+                return Err(Left::Prompt(differs(position, &place.same, &masked, asked.bytes)));
+            }
+            place.same = masked;
+        }
         let tools = Wire::of(&self.spec).tool_names(body);
         let unknown = replied.parts.iter().find_map(|part| match part {
             Said::Call { name, .. } if !tools.contains(name) => Some(name),
@@ -174,7 +219,8 @@ impl Recorded {
         });
         match unknown {
             Some(name) => {
-                Err(format!("reply {} of the recording calls `{name}`, a tool that this run does not have", position + 1))
+                let number = position + 1;
+                Err(Left::By(format!("reply {number} of the recording calls `{name}`, a tool that this run does not have")))
             }
             None => Ok(replied),
         }
@@ -224,9 +270,38 @@ fn beats(part: &Said) -> Vec<Heard<'_>> {
     }
 }
 
+/// How a run has left the recording.
+enum Left {
+    /// By what it did.
+    By(String),
+    /// By what it asked.
+    Prompt(String),
+}
+
+/// Where a prompt differs from the recorded one, as far as digests tell: behind `same`, the last that was the same.
+fn differs(position: usize, same: &str, masked: &str, recorded: u64) -> String {
+    let at = same.bytes().zip(masked.bytes()).take_while(|(a, b)| a == b).count();
+    let at = (0..=at).rev().find(|at| masked.is_char_boundary(*at)).unwrap_or_default();
+    let place = match (position, at) {
+        (0, _) => "in its instructions, its tools or the task".to_owned(),
+        (_, 0) => format!("somewhere up to reply {position}"),
+        _ => {
+            let begins: String = masked[at..].chars().take(200).collect();
+            format!("in what came with and after reply {position}, from byte {at} on: {begins}")
+        }
+    };
+    let (number, bytes) = (position + 1, masked.len());
+    format!("the prompt for reply {number} is not the recorded one ({bytes} bytes, {recorded} recorded); it differs {place}")
+}
+
 /// The end of a run that has left the recording.
-fn left(spec: &ModelSpec, why: String) -> Replied {
-    let message = format!("{why}: the run and `{}` have parted here. Record anew (--record FILE), or use a live model.", spec.id);
+fn left(spec: &ModelSpec, left: Left) -> Replied {
+    let (why, besides) = match left {
+        Left::By(why) => (why, ""),
+        Left::Prompt(why) => (why, " To play it to other prompts all the same, write \"strict\":false into its first line."),
+    };
+    let message =
+        format!("{why}: the run and `{}` have parted here. Record anew (--record FILE), or use a live model.{besides}", spec.id);
     let attempt = Attempt { error: Some(message.clone()), ..Attempt::default() };
     Replied {
         parts: Vec::new(),

@@ -1,7 +1,7 @@
 //! Writes down what a model answers, so that it can be played again.
 
-use crate::recorded::{Head, Line, Seen, VERSION};
-use crate::{Ask, Model};
+use crate::recorded::{Head, Line, Prompt, Seen, VERSION};
+use crate::{Ask, Masks, Model};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::fs::File;
@@ -10,33 +10,42 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use trace::{Fault, FaultClass, ModelSpec, Replied, Stop};
 
-/// Asks another model and keeps its replies in a file, one line each, written before the reply is returned.
+/// Asks another model and keeps its replies in a file, each with the digest of what it answers, written before the reply is
+/// returned.
 pub struct Recorder {
     inner: Box<dyn Model>,
     file: Mutex<File>,
+    masks: Mutex<Masks>,
 }
 
 impl Recorder {
     /// Begins a recording at `path`. A file that is there already is an error: a recording is never overwritten.
     pub fn create(inner: Box<dyn Model>, path: &Path) -> io::Result<Recorder> {
         let mut file = File::create_new(path)?;
-        let head = Head { autosage_recording: VERSION, spec: inner.spec().clone() };
-        write(&mut file, &head)?;
-        Ok(Recorder { inner, file: Mutex::new(file) })
+        let head = Head { autosage_recording: VERSION, strict: true, spec: inner.spec().clone() };
+        write(&mut file, &[head])?;
+        Ok(Recorder { inner, file: Mutex::new(file), masks: Mutex::default() })
+    }
+
+    /// What differs between runs and does not make a prompt another one; to be said before the first request.
+    pub fn mask(&self, masks: Masks) {
+        *self.masks.lock().unwrap_or_else(PoisonError::into_inner) = masks;
     }
 
     /// To be told of each observation in order, with the exit code if there is one.
     pub fn observed(&self, exit: Option<i32>) -> io::Result<()> {
-        self.keep(&Line::Observed(Seen { exit }))
+        self.keep(&[Line::Observed(Seen { exit })])
     }
 
-    fn keep(&self, line: &Line) -> io::Result<()> {
-        write(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), line)
+    fn keep(&self, lines: &[Line]) -> io::Result<()> {
+        write(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), lines)
     }
 
     async fn asked(&self, ask: Ask<'_>) -> Replied {
+        let masked = self.masks.lock().unwrap_or_else(PoisonError::into_inner).hide(ask.body);
+        let asked = Line::Asked(Prompt::of(&masked));
         let replied = self.inner.ask(ask).await;
-        match self.keep(&Line::Replied(Box::new(replied.clone()))) {
+        match self.keep(&[asked, Line::Replied(Box::new(replied.clone()))]) {
             Ok(()) => replied,
             Err(error) => {
                 let message = format!("the recording cannot be written: {error}");
@@ -57,8 +66,12 @@ impl Model for Recorder {
     }
 }
 
-fn write(file: &mut File, line: &impl Serialize) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(line)?;
-    bytes.push(b'\n');
+/// Writes lines at once, so that a reply never stands there without what it answers.
+fn write(file: &mut File, lines: &[impl Serialize]) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut bytes, line)?;
+        bytes.push(b'\n');
+    }
     file.write_all(&bytes)
 }

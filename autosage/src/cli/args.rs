@@ -87,7 +87,8 @@ pub struct ModelArgs {
     /// The most tokens of a reply [default: the model's own, else 8192].
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_output: Option<u64>,
-    /// Also write the model's replies to FILE, to be replayed with --model recorded/FILE.
+    /// Also write the model's replies to FILE, to be replayed with --model recorded/FILE. A replay ends where a prompt is
+    /// another one than was recorded, unless the file's first line says "strict":false.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }

@@ -27,7 +27,8 @@ const WORKSPACE: &[(&str, &str)] = &[
 ];
 
 /// What a capable model said when it was given this task, turn by turn. It answered through a relay that counts no tokens,
-/// so those are estimates (characters / 4, marked so), and the pauses were set for watching.
+/// so those are estimates (characters / 4, marked so), and the pauses were set for watching. It is not strict, for in what
+/// it sees each shell has words of its own, and the walls differ between machines.
 pub const CONVERSATION: &str = include_str!("../../demo/conversation.jsonl");
 
 /// The id of the recorded model, by which a demo's run goes on.

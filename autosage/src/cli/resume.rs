@@ -53,11 +53,15 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let standing = progress.ledger().limits;
     wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
     if let Some(before) = before.filter(|before| before.wire != spec.wire) {
-        return Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}", before.wire, spec.id, spec.wire)));
+        return Err(Failure::usage(format!(
+            "this run speaks the wire {}, and `{}` speaks {}: name a model of the same wire, or begin a new run",
+            before.wire, spec.id, spec.wire
+        )));
     }
     let other = (Some(spec) != before).then(|| spec.clone());
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let view = View::new(args.view.output(), parts);
+    thinker.mask(&started.run, &started.facts.date, &workspace, home, parts);
     let observer = observer(&view, &thinker, parts);
     let grant = started.grant.clone();
     warn_of_weak_walls(kind, &view);

@@ -90,6 +90,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let now = parts.clock.now();
     let run = parts.ids.run(now);
     let (folder, name) = (home.run(&run), run.to_string());
+    thinker.mask(&run, &now.date(), &workspace, home, parts);
     let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
     let assignment = Assignment { run, task, limits, max_claims, grant: grant.clone(), labels: BTreeMap::new() };
     let surroundings = Surroundings {

@@ -9,12 +9,12 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::Harness;
 use model::catalog::{self, Overrides};
-use model::{Access, Model, Provider, Recorded, Recorder};
+use model::{Access, Masks, Model, Provider, Recorded, Recorder};
 use sandbox::Plan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trace::{Grant, Limits, ModelSpec};
+use trace::{Grant, Limits, ModelSpec, RunId};
 
 /// The time that a check may take, in milliseconds: as much as a command that asks for the most.
 pub const CHECK_MS: u64 = 60 * 60 * 1000;
@@ -27,6 +27,22 @@ pub struct Thinker {
     pub recorded: Option<Arc<Recorded>>,
     /// A recording that is being made.
     pub recorder: Option<Arc<Recorder>>,
+}
+
+impl Thinker {
+    /// Tells a recording, played or made, what differs between runs and does not make a prompt another one.
+    pub fn mask(&self, run: &RunId, date: &str, workspace: &Path, home: &Home, parts: &Parts) {
+        let path = |path: &Path| path.display().to_string();
+        let masks = Masks::new([
+            ("workspace", path(workspace)),
+            ("autosage-home", path(home.folder())),
+            ("home", parts.variable("HOME").unwrap_or_default().to_owned()),
+            ("run", run.to_string()),
+            ("date", date.to_owned()),
+        ]);
+        self.recorded.iter().for_each(|recorded| recorded.mask(masks.clone()));
+        self.recorder.iter().for_each(|recorder| recorder.mask(masks.clone()));
+    }
 }
 
 /// The model that was asked for, of a run that has had `replies` answers so far. `before` is the model of the run, where

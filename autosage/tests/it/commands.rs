@@ -93,6 +93,38 @@ fn a_recording_is_played_again_and_told_from_the_run_that_left_it() {
 }
 
 #[test]
+fn a_recording_is_played_elsewhere_but_not_to_another_prompt() {
+    for wire in Wire::ALL {
+        let (place, server) = (Place::new(&format!("strict-{wire:?}")), Server::start(vec![bash("cat input.txt; pwd; echo ~")]));
+        place.write("input.txt", "here\n");
+        let (work, file) = (place.work().display().to_string(), place.home().with_file_name("talk.jsonl").display().to_string());
+        let mut args = vec!["run", "go", "--record", &file];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let live = place.start(&args);
+        assert_eq!((live.code, live.out.as_str()), (0, "Done.\n"), "{}", live.err);
+
+        let other = Place::new(&format!("strict-elsewhere-{wire:?}"));
+        other.write("input.txt", "here\n");
+        let (work, model) = (other.work().display().to_string(), format!("recorded/{file}"));
+        let replay = ["run", "go", "--model", &model, "--workspace", &work, "--config", "none"];
+        let played = other.start(&replay);
+        assert_eq!((played.code, played.out.as_str()), (0, "Done.\n"), "another workspace, home and run: {}", played.err);
+
+        other.write("input.txt", "there\n");
+        let parted = other.start(&replay);
+        assert!(parted.code == 4 && parted.err.contains("the prompt for reply 2 is not the recorded one"), "{parted:?}");
+        other.write("AGENTS.md", "Whistle.\n");
+        let parted = other.start(&replay);
+        assert!(parted.code == 4 && parted.err.contains("the prompt for reply 1 is not the recorded one"), "{parted:?}");
+        // To whoever wants that, it is played all the same.
+        assert!(parted.err.contains("\"strict\":false"), "{}", parted.err);
+        let strict = fs::read_to_string(&file).unwrap();
+        fs::write(&file, strict.replace("\"strict\":true", "\"strict\":false")).unwrap();
+        assert_eq!(other.start(&replay).code, 0);
+    }
+}
+
+#[test]
 fn a_harness_is_exported_changed_and_used() {
     let (place, server) = (Place::new("harness"), Server::start(Vec::new()));
     let (work, dir) = (place.work().display().to_string(), place.home().with_file_name("own").display().to_string());
@@ -237,6 +269,9 @@ fn a_recorded_conversation_goes_on_at_its_place_after_a_resume() {
     let mut args = vec!["run", "go", "--record", &file];
     args.extend(place.arguments(&server, &work));
     assert_eq!(place.start(&args).code, 0);
+    // A later session is told that it is one, so its prompt is another.
+    let strict = fs::read_to_string(&file).unwrap();
+    fs::write(&file, strict.replace("\"strict\":true", "\"strict\":false")).unwrap();
     let model = format!("recorded/{file}");
     let begun = place.start(&["run", "go", "--model", &model, "--workspace", &work, "--config", "none", "--max-turns", "1"]);
     assert_eq!(begun.code, 3, "{}", begun.err);

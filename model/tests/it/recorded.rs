@@ -2,7 +2,7 @@
 
 use crate::support::Stepped;
 use model::recorded::{self, Pace, RecordingError};
-use model::{Ask, Heard, Model, Purse, Recorded, Recorder, ScriptedModel, Step};
+use model::{Ask, Heard, Masks, Model, Purse, Recorded, Recorder, ScriptedModel, Step};
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -105,8 +105,59 @@ fn another_exit_code_ends_it() {
 #[test]
 fn a_tool_that_the_run_lacks_ends_it() {
     let (_folder, path, _) = recording();
-    let replied = ask_with(&recorded::load(&path).unwrap(), r#"{"tools":[]}"#);
+    let loose = std::fs::read_to_string(&path).unwrap().replace("\"strict\":true", "\"strict\":false");
+    let replied = ask_with(&recorded::parse(&loose).unwrap(), r#"{"tools":[]}"#);
     assert!(fault(&replied).contains("`bash`, a tool that this run does not have"), "{}", fault(&replied));
+}
+
+/// The prompts of a run in `place`, named `run`; `seen` is what its first call gave.
+fn prompts(place: &str, run: &str, seen: &str) -> [String; 2] {
+    let begun = BODY.replace("\"messages\":[", &format!("\"messages\":[\"{place}/a of {run}\""));
+    let grown = begun.replace("\"]}", &format!("\",\"{seen}\"]}}"));
+    [begun, grown]
+}
+
+#[test]
+fn a_strict_recording_is_played_to_the_same_prompts_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("talk.jsonl");
+    let masks = |place: &str, run: &str| Masks::new([("workspace", place.to_owned()), ("run", run.to_owned())]);
+    let recorder = Recorder::create(Box::new(script()), &path).unwrap();
+    recorder.mask(masks("/there", "r-1"));
+    let replies = prompts("/there", "r-1", "seen").map(|prompt| ask_with(&recorder, &prompt));
+
+    let play = |recorded: Recorded, [first, second]: [String; 2]| {
+        recorded.mask(masks("/here", "r-2"));
+        [ask_with(&recorded, &first).parts, ask_with(&recorded, &second).parts]
+    };
+    let said = replies.clone().map(|replied| replied.parts);
+    let load = || recorded::load(&path).unwrap();
+    assert_eq!(play(load(), prompts("/here", "r-2", "seen")), said, "places and names are no difference");
+
+    let told = |recorded: Recorded, prompts: &[String]| {
+        recorded.mask(masks("/here", "r-2"));
+        let replies: Vec<Replied> = prompts.iter().map(|prompt| ask_with(&recorded, prompt)).collect();
+        fault(replies.last().unwrap()).to_owned()
+    };
+    let other = told(load(), &prompts("/here", "r-2", "seen otherwise"));
+    assert!(other.contains("the prompt for reply 2 is not the recorded one (125 bytes, 115 recorded)"), "{other}");
+    assert!(other.contains("in what came with and after reply 1, from byte 106 on: ,\"seen otherwise\"]}"), "{other}");
+    assert!(other.contains("\"strict\":false"), "{other}");
+    let [first, second] = prompts("/elsewhere", "r-2", "seen");
+    let head = told(load(), &[first.clone()]);
+    assert!(head.contains("for reply 1 ") && head.contains("its instructions, its tools or the task"), "{head}");
+    let stays = told(load(), &[first, second]);
+    assert!(stays.contains("for reply 1 "), "{stays}");
+    let resumed = told(load().from(1), &[BODY.to_owned()]);
+    assert!(resumed.contains("somewhere up to reply 1"), "{resumed}");
+
+    let text = std::fs::read_to_string(&path).unwrap();
+    let loose = text.replace("\"strict\":true", "\"strict\":false");
+    assert_eq!(play(recorded::parse(&loose).unwrap(), prompts("/elsewhere", "r-2", "seen otherwise")), said);
+    // The first version: no digests, and nothing that says strict.
+    let old: String = text.lines().filter(|line| !line.starts_with("{\"asked\"")).map(|line| format!("{line}\n")).collect();
+    let old = old.replace("\"autosage_recording\":2,\"strict\":true", "\"autosage_recording\":1");
+    assert_eq!(play(recorded::parse(&old).unwrap(), prompts("/elsewhere", "r-2", "seen otherwise")), said);
 }
 
 #[test]
@@ -133,8 +184,8 @@ fn what_is_no_recording_is_refused() {
     assert!(matches!(refused("{}"), RecordingError::Format { line: 1, .. }));
     let (_folder, path, _) = recording();
     let text = std::fs::read_to_string(path).unwrap();
-    assert!(matches!(refused(&text.replacen(":1,", ":2,", 1)), RecordingError::Version(2)));
-    assert!(matches!(refused(&text[..text.len() - 5]), RecordingError::Format { line: 6, .. }));
+    assert!(matches!(refused(&text.replacen(":2,", ":3,", 1)), RecordingError::Version(3)));
+    assert!(matches!(refused(&text[..text.len() - 5]), RecordingError::Format { line: 9, .. }));
     assert!(matches!(recorded::load("/nowhere/at/all".as_ref()), Err(RecordingError::Io { .. })));
 }
 
