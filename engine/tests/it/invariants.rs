@@ -5,10 +5,11 @@ use crate::story::{Story, check, replied};
 use engine::{Act, Claiming, Next, OpenCall, decide};
 use model::{Prompt, render};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::{
-    Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Limits, NanoUsd, Observed, Part, Replied, Said, Seq,
-    Status, Stop, Usage, Verdict, Verified, What,
+    Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Limits, ModelSpec, NanoUsd, Observed, Part, Replied,
+    Said, Seq, Status, Stop, Usage, Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
@@ -33,9 +34,73 @@ impl Choices {
     }
 }
 
+/// The wires, as far as these invariants show on them.
+#[derive(Clone, Copy)]
+enum Wire {
+    Chat,
+    Messages,
+}
+
+/// What stands in a request, in its order.
+enum Sent {
+    /// The calls of one reply, and their arguments.
+    Calls(Vec<(String, Value)>),
+    /// What came of a call.
+    Result(String),
+    /// Anything else.
+    Words,
+}
+
+impl Wire {
+    fn model(self, name: &str) -> ModelSpec {
+        let (wire, provider) = match self {
+            Wire::Chat => ("openai-chat", "openai-compatible"),
+            Wire::Messages => ("anthropic-messages", "anthropic"),
+        };
+        ModelSpec { wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
+    }
+
+    /// What only the wire itself understands.
+    fn thought(self) -> Said {
+        let (wire, json) = match self {
+            Wire::Chat => ("openai-chat", json!({"reasoning_in": "reasoning"})),
+            Wire::Messages => ("anthropic-messages", json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
+        };
+        Said::Opaque { wire: wire.to_owned(), json }
+    }
+
+    fn sent(self, body: &Value) -> Vec<Sent> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let mut sent = Vec::new();
+        for message in list(&body["messages"]) {
+            match (self, message["role"].as_str().unwrap()) {
+                (Wire::Chat, "tool") => sent.push(Sent::Result(text(&message["tool_call_id"]))),
+                (Wire::Chat, "assistant") => {
+                    let arguments = |call: &Value| serde_json::from_str(call["function"]["arguments"].as_str().unwrap());
+                    let call = |call: &Value| (text(&call["id"]), arguments(call).expect("arguments that are JSON"));
+                    sent.push(Sent::Calls(list(&message["tool_calls"]).iter().map(call).collect()));
+                }
+                (Wire::Messages, "assistant") => {
+                    let blocks = list(&message["content"]);
+                    let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+                    sent.push(Sent::Calls(calls.map(|call| (text(&call["id"]), call["input"].clone())).collect()));
+                }
+                (Wire::Messages, "user") => sent.extend(list(&message["content"]).iter().map(|block| match &block["type"] {
+                    kind if kind == "tool_result" => Sent::Result(text(&block["tool_use_id"])),
+                    _ => Sent::Words,
+                })),
+                _ => sent.push(Sent::Words),
+            }
+        }
+        sent
+    }
+}
+
 /// A run whose every step is a random choice.
 struct World {
     story: Story,
+    wire: Wire,
     last_body: Option<String>,
     choices: Choices,
     /// How many requests were sent.
@@ -48,20 +113,25 @@ impl World {
     fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
-        World { story: Story::begin(limits, checks), last_body: None, choices, sent: 0, judged: 0 }
+        let wire = [Wire::Chat, Wire::Messages][choices.below(2)];
+        World { story: Story::begin_with(wire.model("m"), limits, checks), wire, last_body: None, choices, sent: 0, judged: 0 }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
         self.story.note(cause, what)
     }
 
-    /// The process dies, and a later session goes on.
+    /// The process dies, and a later session goes on, perhaps with another model.
     fn die(&mut self) {
         self.judged = 0;
         let text = "new session".to_owned();
+        let model = (self.choices.below(3) == 1).then(|| Box::new(self.wire.model("another")));
+        if model.is_some() {
+            self.last_body = None;
+        }
         self.note(
             None,
-            What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model: None, backend: None } }),
+            What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model, backend: None } }),
         );
     }
 
@@ -76,6 +146,10 @@ impl World {
         if self.choices.below(3) == 0 {
             let text = ["done", "<tool_call>", "thinking aloud"][self.choices.below(3)].to_owned();
             parts.push(Said::Text { text });
+        }
+        if self.choices.below(3) == 1 {
+            parts.push(Said::Reasoning { text: "hm".into() });
+            parts.push(self.wire.thought());
         }
         for _ in 0..self.choices.below(4) {
             let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(4)].to_owned());
@@ -223,7 +297,7 @@ impl World {
     fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
         let messages = |body: &str| {
             let (start, end) = (body.find("\"messages\":[").unwrap(), body.rfind("],\"max_tokens\":").unwrap());
-            body[start..end].to_owned()
+            body[start..end].replace(r#","cache_control":{"type":"ephemeral"}"#, "")
         };
         let now = messages(&request.body);
         let progress = &self.story.progress;
@@ -235,24 +309,22 @@ impl World {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }
         self.last_body = Some(now);
-        let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+        let body: Value = serde_json::from_str(&request.body).unwrap();
         let mut expected: Vec<String> = Vec::new();
-        for message in body["messages"].as_array().unwrap() {
-            if message["role"] == "tool" {
-                prop_assert!(!expected.is_empty(), "a result without its call: {message}");
-                let id = expected.remove(0);
-                prop_assert_eq!(message["tool_call_id"].as_str().unwrap(), id);
-            } else {
-                prop_assert!(expected.is_empty(), "calls without results: {expected:?} before {message}");
-                let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
-                expected = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
-                for call in calls {
-                    let arguments = call["function"]["arguments"].as_str().unwrap();
-                    prop_assert!(
-                        serde_json::from_str::<serde_json::Value>(arguments).is_ok(),
-                        "unusable arguments sent: {arguments}"
-                    );
+        for sent in self.wire.sent(&body) {
+            match sent {
+                Sent::Calls(calls) => {
+                    prop_assert!(expected.is_empty(), "calls without results: {expected:?} before {calls:?}");
+                    for (id, arguments) in calls {
+                        prop_assert!(arguments.is_object(), "unusable arguments sent: {arguments}");
+                        expected.push(id);
+                    }
                 }
+                Sent::Result(id) => {
+                    prop_assert!(!expected.is_empty(), "a result without its call: {id}");
+                    prop_assert_eq!(id, expected.remove(0));
+                }
+                Sent::Words => prop_assert!(expected.is_empty(), "calls without results: {expected:?}"),
             }
         }
         prop_assert!(expected.is_empty(), "calls without results at the end: {expected:?}");

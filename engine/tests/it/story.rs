@@ -24,23 +24,28 @@ pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
         project: Vec::new(),
         unread: Vec::new(),
         facts: trace::Facts::default(),
-        model: ModelSpec {
-            id: "openai-compatible/m".into(),
-            name: "m".into(),
-            wire: "openai-chat".into(),
-            provider: "openai-compatible".into(),
-            base_url: None,
-            max_output: 1000,
-            context: None,
-            effort: None,
-            price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
-            table: None,
-        },
+        model: model(),
         limits,
         max_claims: 2,
         grant: trace::Grant::default(),
         program: trace::Program::default(),
         labels: BTreeMap::new(),
+    }
+}
+
+/// A priced model that speaks OpenAI's chat.
+pub fn model() -> ModelSpec {
+    ModelSpec {
+        id: "openai-compatible/m".into(),
+        name: "m".into(),
+        wire: "openai-chat".into(),
+        provider: "openai-compatible".into(),
+        base_url: None,
+        max_output: 1000,
+        context: None,
+        effort: None,
+        price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
+        table: None,
     }
 }
 
@@ -76,8 +81,13 @@ pub struct Story {
 impl Story {
     /// A run that has begun.
     pub fn begin(limits: Limits, checks: Vec<Check>) -> Story {
+        Story::begin_with(model(), limits, checks)
+    }
+
+    /// A run that has begun with `model`.
+    pub fn begin_with(model: ModelSpec, limits: Limits, checks: Vec<Check>) -> Story {
         let mut story = Story { progress: Progress::new(Harness::embedded().unwrap()), events: Vec::new() };
-        story.note(None, What::Started(Box::new(started(limits, checks))));
+        story.note(None, What::Started(Box::new(Started { model, ..started(limits, checks) })));
         story
     }
 
