@@ -411,3 +411,44 @@ fn h2_h4_no_agent_can_reach_what_is_trusted() {
         assert!(called.code == 2 && called.err.contains("never shown"), "{folder}: {called:?}");
     }
 }
+
+#[test]
+fn b9_files_that_change_while_a_run_goes_on_change_no_prompt() {
+    let stage = Stage::new("prefix");
+    stage.place.write("AGENTS.md", "Whistle.\n");
+    stage.place.write("autosage.toml", "budget.turns = 9\n");
+    let change = "echo Shout. > AGENTS.md; echo 'budget.turns = 1' > autosage.toml";
+    let calls = vec![serde_json::json!({"name": "bash", "arguments": {"command": change}})];
+    stage.own.restart(vec![Answer { calls, ..Answer::default() }]);
+    assert_eq!(stage.run(&[]).code, 0);
+    let more = ["resume", "--last", "-m", "and now?", "--config", &stage.config];
+    assert_eq!(stage.place.command(&more).envs(KEYS).output().unwrap().status.code(), Some(0));
+    assert_eq!(stage.place.read("AGENTS.md"), "Shout.\n", "the files did change");
+    let bodies: Vec<serde_json::Value> = stage.own.bodies().iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    assert_eq!(bodies.len(), 3);
+    assert!(bodies[2]["messages"][0].to_string().contains("Whistle."));
+    for pair in bodies.windows(2) {
+        let [before, after] = [&pair[0]["messages"], &pair[1]["messages"]].map(|it| it.as_array().unwrap());
+        assert!(after.len() > before.len() && after.starts_with(before), "{before:?}\n{after:?}");
+        assert_eq!(pair[0]["tools"], pair[1]["tools"]);
+    }
+}
+
+#[test]
+fn doctor_says_what_is_configured_and_whether_the_project_is_trusted() {
+    let stage = Stage::new("doctor");
+    let doctor = || {
+        let output =
+            stage.place.command(&["doctor", "--config", &stage.config]).current_dir(stage.place.work()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = doctor();
+    assert!(said.contains(&format!("configuration: {}\n", stage.config)), "{said}");
+    assert!(said.contains("project: no files of its own in this folder\n"), "{said}");
+    stage.place.write("autosage.toml", "sandbox = \"host\"\n");
+    assert!(doctor().contains("project: autosage.toml; not trusted, so it can only narrow\n"));
+    assert_eq!(stage.trust(&["--yes"]).code, 0);
+    assert!(doctor().contains("project: autosage.toml; trusted\n"));
+    stage.place.write(".mcp.json", SERVERS);
+    assert!(doctor().contains("project: .mcp.json, autosage.toml; changed since it was trusted\n"));
+}
