@@ -96,7 +96,7 @@ pub struct ModelArgs {
 /// What may be spent.
 #[derive(Debug, Default, Args)]
 pub struct BudgetArgs {
-    /// The most requests to think [default: 200].
+    /// The most requests to think [a new run's: 200].
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
     /// The most tokens, input and output together.
@@ -105,7 +105,7 @@ pub struct BudgetArgs {
     /// The most money, in dollars.
     #[arg(long, value_name = "USD", value_parser = usd)]
     pub max_usd: Option<NanoUsd>,
-    /// The most active time, such as 90s, 30m or 2h [default: 2h].
+    /// The most active time, such as 90s, 30m or 2h [a new run's: 2h].
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub max_time: Option<Duration>,
 }

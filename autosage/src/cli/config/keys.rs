@@ -379,6 +379,18 @@ mod tests {
     }
 
     #[test]
+    fn the_example_has_every_key() {
+        let text = include_str!("../../../../docs/config.toml");
+        assert_eq!(parse(text, &origin()).1, []);
+        let table = DeTable::parse(text).unwrap();
+        let has = |table: &DeTable<'_>, keys: &[&str]| keys.iter().all(|key| table.contains_key(*key));
+        assert!(has(table.get_ref(), &TOP));
+        for (name, keys) in [("budget", BUDGET), ("grant", GRANT)] {
+            assert!(has(table.get_ref()[name].get_ref().as_table().unwrap(), &keys), "{name}");
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_told_with_the_one_that_was_meant() {
         check(
             "modle = \"x\"\n[budget]\nturn = 1\n[grants]\n",
