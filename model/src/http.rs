@@ -63,7 +63,6 @@ impl Http {
     async fn answer(&self, ask: Ask<'_>) -> Replied {
         let begun = ask.clock.elapsed();
         let deadline = ask.purse.time_ms.map(|left| begun.saturating_add(left));
-        let seed = Digest::of(ask.body.as_bytes());
         let mut retries = Retries::new(self.access.retry);
         let mut sum = Sum::default();
         let mut wait = Duration::ZERO;
@@ -78,6 +77,7 @@ impl Http {
                 Err(trouble) => trouble.clone(),
             };
             let (now, elapsed) = (ask.clock.now(), ask.clock.elapsed());
+            let seed = Digest::of(ask.body.as_bytes());
             let class = match retries.after(&trouble, now, elapsed, self.met.load(Ordering::Relaxed), &seed) {
                 After::Wait(length) if deadline.is_none_or(|end| elapsed.saturating_add(millis(length)) < end) => {
                     let until = now.plus(millis(length));

@@ -212,14 +212,12 @@ fn events(wire: Wire, chunks: impl Iterator<Item = String>) -> (Result<Answer, T
 #[test]
 fn a_reply_without_end_is_given_up() {
     let listen = |_: Heard<'_>| ();
-    for (wire, ..) in WIRES {
-        let mut reading = Reading::new(*wire);
-        reading.push(b": alive\n", &listen);
-        assert_eq!(reading.phase(), Phase::Open);
-        reading.push(&vec![b':'; 128 << 20], &listen);
-        assert_eq!(reading.phase(), Phase::Done);
-        assert!(reading.finish(&listen).0.unwrap_err().message.contains("longer than 128 MiB"));
-    }
+    let mut reading = Reading::new(Wire::AnthropicMessages);
+    reading.push(b": alive\n", &listen);
+    assert_eq!(reading.phase(), Phase::Open);
+    reading.push(&vec![b':'; 128 << 20], &listen);
+    assert_eq!(reading.phase(), Phase::Done);
+    assert!(reading.finish(&listen).0.unwrap_err().message.contains("longer than 128 MiB"));
 }
 
 #[test]

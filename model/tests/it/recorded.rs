@@ -144,7 +144,7 @@ fn a_strict_recording_is_played_to_the_same_prompts_only() {
     assert!(other.contains("in what came with and after reply 1, from byte 106 on: ,\"seen otherwise\"]}"), "{other}");
     assert!(other.contains("\"strict\":false"), "{other}");
     let [first, second] = prompts("/elsewhere", "r-2", "seen");
-    let head = told(load(), &[first.clone()]);
+    let head = told(load(), std::slice::from_ref(&first));
     assert!(head.contains("for reply 1 ") && head.contains("its instructions, its tools or the task"), "{head}");
     let stays = told(load(), &[first, second]);
     assert!(stays.contains("for reply 1 "), "{stays}");
