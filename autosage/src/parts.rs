@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
+use trace::secrets::MachineKey;
 use trace::{Clock, Ids, Millis, Pause, RunId, Timestamp};
 
 /// Somewhere to print. Clones print to the same place.
@@ -18,6 +19,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Where names come from.
     pub ids: Arc<dyn Ids>,
+    /// What placeholders of secrets are made with; `None` is the machine's own key, kept in `$AUTOSAGE_HOME`.
+    pub key: Option<MachineKey>,
     /// The environment's variables.
     pub variables: BTreeMap<String, OsString>,
     /// What a person types to call the program again: the path by which it was called, or its name.
@@ -55,6 +58,7 @@ impl Parts {
         Parts {
             clock: Arc::new(RealClock::new()),
             ids: Arc::new(RandomIds),
+            key: None,
             variables: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect(),
             name: name(std::env::args_os().next()),
             program: sandbox::Program::Current,

@@ -89,6 +89,17 @@ pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
 }
 
 impl Run {
+    /// Writes down that commands have further variables of the person: their names.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn grant(&mut self, secrets: Vec<String>) -> Result<(), EngineError> {
+        if secrets.is_empty() {
+            return Ok(());
+        }
+        self.note(None, What::Granted(Granted { limits: Limits::default(), secrets })).map(|_| ())
+    }
+
     /// Goes on in a new session: raises limits that a person granted, and tells the agent that its processes are gone.
     /// `model` and `backend` are named where they are others than before.
     ///
@@ -96,7 +107,7 @@ impl Run {
     /// Where the disk refuses.
     pub fn go_on(&mut self, limits: Limits, model: Option<ModelSpec>, backend: Option<String>) -> Result<(), EngineError> {
         if limits != Limits::default() {
-            self.note(None, What::Granted(Granted { limits }))?;
+            self.note(None, What::Granted(Granted { limits, secrets: Vec::new() }))?;
         }
         let notes = self.progress().harness().notes();
         let walls = backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));

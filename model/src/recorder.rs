@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use trace::{Fault, FaultClass, ModelSpec, Replied, Stop};
+use trace::secrets::Opaque;
+use trace::{Fault, FaultClass, ModelSpec, Replied, Secrets, Stop};
 
 /// Asks another model and keeps its replies in a file, each with the digest of what it answers, written before the reply is
 /// returned.
@@ -16,6 +17,7 @@ pub struct Recorder {
     inner: Box<dyn Model>,
     file: Mutex<File>,
     masks: Mutex<Masks>,
+    secrets: Mutex<Secrets>,
 }
 
 impl Recorder {
@@ -23,13 +25,19 @@ impl Recorder {
     pub fn create(inner: Box<dyn Model>, path: &Path) -> io::Result<Recorder> {
         let mut file = File::create_new(path)?;
         let head = Head { autosage_recording: VERSION, strict: true, spec: inner.spec().clone() };
-        write(&mut file, &[head])?;
-        Ok(Recorder { inner, file: Mutex::new(file), masks: Mutex::default() })
+        let secrets = Secrets::of_nothing();
+        write(&mut file, &[head], &secrets)?;
+        Ok(Recorder { inner, file: Mutex::new(file), masks: Mutex::default(), secrets: Mutex::new(secrets) })
     }
 
     /// What differs between runs and does not make a prompt another one; to be said before the first request.
     pub fn mask(&self, masks: Masks) {
         *self.masks.lock().unwrap_or_else(PoisonError::into_inner) = masks;
+    }
+
+    /// From here on `secrets` stand in the file as placeholders; before, those that their shape gives away.
+    pub fn hide(&self, secrets: &Secrets) {
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = secrets.clone();
     }
 
     /// To be told of each observation in order, with the exit code if there is one.
@@ -38,7 +46,8 @@ impl Recorder {
     }
 
     fn keep(&self, lines: &[Line]) -> io::Result<()> {
-        write(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), lines)
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        write(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), lines, &secrets)
     }
 
     async fn asked(&self, ask: Ask<'_>) -> Replied {
@@ -67,11 +76,13 @@ impl Model for Recorder {
 }
 
 /// Writes lines at once, so that a reply never stands there without what it answers.
-fn write(file: &mut File, lines: &[impl Serialize]) -> io::Result<()> {
-    let mut bytes = Vec::new();
+fn write(file: &mut File, lines: &[impl Serialize], secrets: &Secrets) -> io::Result<()> {
+    let mut text = String::new();
     for line in lines {
-        serde_json::to_writer(&mut bytes, line)?;
-        bytes.push(b'\n');
+        let json = serde_json::to_string(line)?;
+        let hidden = secrets.hide_json(&json, Opaque::Exempt)?;
+        text.push_str(&hidden.map_or(json, |hidden| hidden.to_string()));
+        text.push('\n');
     }
-    file.write_all(&bytes)
+    file.write_all(text.as_bytes())
 }

@@ -205,11 +205,14 @@ pub enum Verdict {
     },
 }
 
-/// New limits; each one that is there replaces the old one.
+/// What a person grants beyond what was granted before; each limit that is there replaces the old one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// The limits that now hold.
     pub limits: Limits,
+    /// Names of further variables of the person that commands have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// Bad bytes at the end of the record, kept aside.

@@ -164,6 +164,10 @@ pub struct RunArgs {
     /// How often failed checks go back to the agent before the run has failed [default: 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_claims: Option<u32>,
+    /// A variable of yours that commands have and nothing else learns: it stands as a placeholder in the record, in what the
+    /// model is sent and in what is shown; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub secret: Vec<String>,
     /// A right beyond the workspace: read=PATH, write=PATH or network; may be repeated.
     #[arg(long, value_name = "RIGHT", value_parser = right)]
     pub grant: Vec<Right>,
@@ -195,6 +199,9 @@ pub struct ResumeArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub budget: BudgetArgs,
+    /// A further variable of yours that commands have and nothing else learns; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub secret: Vec<String>,
     /// The walls, where they are to be others than before.
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<sandbox::Kind>,

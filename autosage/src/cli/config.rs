@@ -113,7 +113,11 @@ fn instructions(path: &Path) -> Result<Vec<ProjectFile>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         read => {
             let mut bytes = read.with_context(|| format!("reading {}", path.display())).map_err(Failure::Usage)?;
-            bytes.truncate(MAX_INSTRUCTIONS);
+            if bytes.len() > MAX_INSTRUCTIONS {
+                bytes.truncate(MAX_INSTRUCTIONS);
+                // Whole lines: half a secret could not be told from other text.
+                bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+            }
             let text = String::from_utf8_lossy(&bytes).into_owned();
             Ok(vec![ProjectFile { path: path.display().to_string(), text }])
         }

@@ -65,6 +65,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
         task: TASK.to_owned(),
         workspace: scratch.0.join("hours"),
         thinker: Thinker { model: recorded.clone(), recorded: Some(recorded), recorder: None },
+        key_env: None,
         grant: Grant::default(),
         limits: Limits { turns: Some(harness.settings().budget.turns), ..Limits::default() },
         checks: vec![Check { command: CHECK.to_owned(), timeout_ms: 60_000 }],

@@ -12,6 +12,7 @@ mod prose;
 mod resume;
 mod run;
 mod runs;
+mod secrets;
 mod session;
 mod show;
 mod story;
@@ -29,10 +30,15 @@ use home::Home;
 use prose::harmless;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use trace::Secrets;
 
 /// Reads the command line, does what it says, and returns the exit code: 0 done, 1 ended without success, 2 usage or
 /// configuration, 3 budget exhausted, 4 infrastructure, 130 interrupted.
 pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitCode {
+    // Whatever is said, also of what was typed wrongly, is said without the keys of this machine.
+    let shown = Secrets::of_nothing();
+    secrets::know_own(&shown, None, &parts);
+    (parts.out, parts.err) = (secrets::hiding(&parts.out, &shown), secrets::hiding(&parts.err, &shown));
     let line = match Line::try_parse_from(args) {
         Ok(line) => line,
         Err(error) => {
@@ -56,7 +62,7 @@ fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
     match line.command {
         Command::Run(args) => run::run(args, &config()?, &home?, parts),
         Command::Resume(args) => resume::resume(args, &config()?, &home?, parts),
-        Command::Send(args) => resume::send(&args, &home?, parts),
+        Command::Send(args) => resume::send(&args, &config()?, &home?, parts),
         Command::Runs(args) => runs::runs(&args, &home?, parts),
         Command::Show(args) => show::show(&args, &home?, parts),
         Command::Trust(args) => trust::trust(&args, &config()?, &home?, parts),

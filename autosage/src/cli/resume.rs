@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::home::Home;
 use super::print;
 use super::project::{self, Settled};
+use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::summary::Read;
 use super::view::View;
@@ -32,6 +33,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         Harness::from_record(&started.harness, &trace::blobs(&folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
     let progress = engine::Progress::of(harness.clone(), &read.events);
     let waits = trace::inbox::waiting(&folder, progress.delivered()).is_ok_and(|letters| !letters.fresh.is_empty());
+    secrets::check_typed(&args.secret, parts)?;
     let limits = wiring::typed_limits(&args.budget);
     let follow_up = FollowUp::fitting(parts, args.view.output());
     let nothing_new = args.message.is_none() && !waits && limits == Limits::default();
@@ -58,6 +60,11 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
             before.wire, spec.id, spec.wire
         )));
     }
+    let run = started.run.clone();
+    let secrets = secrets::of_run(&run, args.model.key_env.as_deref().or(config.key_env.as_deref()), home, parts)?;
+    let granted: Vec<String> = args.secret.iter().filter(|name| !progress.secrets().contains(name)).cloned().collect();
+    let missing = secrets::grant(&secrets, &[progress.secrets(), &granted].concat(), parts)?;
+    thinker.hide(&secrets);
     let other = (Some(spec) != before).then(|| spec.clone());
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let view = View::new(args.view.output(), parts);
@@ -67,13 +74,16 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     warn_of_weak_walls(kind, &view);
     let (record, events) = Record::open(&folder, args.durability.unwrap_or_default(), parts.clock.clone(), observer)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let record = record.hiding(secrets);
     if let Some(first) = events.first() {
         view.remind(first);
     }
+    view.say(&secrets::told_missing(&missing));
     let shown = view.clone();
     let session = Session { parts, home, folder, thinker, harness, kind, workspace, grant, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
+        run.grant(granted)?;
         run.go_on(limits, other, other_kind)?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
@@ -87,7 +97,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
 }
 
 /// Leaves a message for the owner of a run.
-pub fn send(args: &SendArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+pub fn send(args: &SendArgs, config: &Config, home: &Home, parts: &Parts) -> Result<u8, Failure> {
     let folder = home.named(&args.run)?;
     let mut text = args.text.clone();
     if text == "-" {
@@ -97,11 +107,18 @@ pub fn send(args: &SendArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     if text.trim().is_empty() {
         return Err(Failure::usage("the message is empty"));
     }
-    let what = Delivery::Message { parts: vec![Part::text(text.trim())] };
+    let id = folder.file_name().unwrap_or_default().to_string_lossy();
+    let run = id.parse().with_context(|| format!("reading the name of the run {id}")).map_err(Failure::Usage)?;
+    let hidden = secrets::of_run(&run, config.key_env.as_deref(), home, parts)?.hide(text.trim()).into_owned();
+    let is_hidden = hidden != text.trim();
+    let what = Delivery::Message { parts: vec![Part::text(hidden)] };
     let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("leaving a message for {}: {error}", folder.display()));
     // To the millisecond: messages are taken in as they were sent, also where each had a process of its own.
     trace::inbox::leave(&folder, &parts.clock.now().to_string(), &what).map_err(failed)?;
-    let id = folder.file_name().unwrap_or_default().to_string_lossy();
+    if is_hidden {
+        let told = "a secret in the message was left out: what lies in a run's folder holds none; give it with --secret NAME at `run` or `resume`\n";
+        print(&parts.err, told);
+    }
     let told = match trace::owner(&folder).map_err(failed)? {
         Some(owner) => format!("left for {id}; process {} takes it in at its next step\n", owner.pid),
         None => format!("left for {id}; nobody works on it now: {} resume {id}\n", parts.name),

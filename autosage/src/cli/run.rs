@@ -6,6 +6,7 @@ use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::project::{self, Settled};
+use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::view::View;
 use super::wiring::{self, Thinker};
@@ -28,6 +29,8 @@ pub struct NewRun {
     pub workspace: PathBuf,
     /// Who thinks.
     pub thinker: Thinker,
+    /// The variable that holds its key, where that is not its usual one.
+    pub key_env: Option<String>,
     /// What shapes the agent.
     pub harness: Harness,
     /// The rights beyond the workspace.
@@ -65,11 +68,15 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     if commands.iter().any(|command| command.trim().is_empty()) {
         return Err(Failure::usage("a check is empty: say which command must succeed"));
     }
+    secrets::check_typed(&args.secret, parts)?;
+    let mut grant = wiring::grant(&args.grant, &config)?;
+    grant.secrets.extend(args.secret.iter().filter(|name| !config.grant.secrets.contains(name)).cloned());
     let order = NewRun {
         task: task(&args)?,
         workspace,
         thinker,
-        grant: wiring::grant(&args.grant, &config)?,
+        key_env: args.model.key_env.clone().or(config.key_env.clone()),
+        grant,
         limits: Limits { turns: asked.turns.or(usual.turns), time_ms: asked.time_ms.or(usual.time_ms), ..asked },
         checks: commands.into_iter().map(|command| Check { command, timeout_ms: wiring::CHECK_MS }).collect(),
         max_claims: args.max_claims.unwrap_or(harness.settings().max_claims),
@@ -86,9 +93,14 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     let NewRun { task, workspace, thinker, harness, grant, limits, checks, max_claims, .. } = order;
-    let NewRun { kind, instructions, durability, follow_up, view, .. } = order;
+    let NewRun { kind, instructions, durability, follow_up, view, key_env, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
+    let secrets = secrets::of_run(&run, key_env.as_deref(), home, parts)?;
+    let missing = secrets::grant(&secrets, &grant.secrets, parts)?;
+    secrets::refuse_in(&harness, &secrets)?;
+    thinker.hide(&secrets);
+    view.say(&secrets::told_missing(&missing));
     let (folder, name) = (home.run(&run), run.to_string());
     thinker.mask(&run, &now.date(), &workspace, home, parts);
     let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
@@ -103,6 +115,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let (clock, shown) = (parts.clock.clone(), view.clone());
     let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
     let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
+        let record = record.hiding(secrets);
         runtime()?.block_on(
             session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
         )

@@ -165,6 +165,7 @@ impl Session<'_> {
         signals: &mut Signals,
         mut typed: Option<&mut Typed>,
     ) -> Result<Outcome, Failure> {
+        let secrets = run.record().secrets().clone();
         let turn = engine::run(engine, run);
         tokio::pin!(turn);
         let mut ticks = tokio::time::interval(TICK);
@@ -184,7 +185,7 @@ impl Session<'_> {
                     self.view.say("stopping (once more ends the program at once)\n");
                 }
                 Some(message) = Typed::next(&mut typed) => {
-                    let text = message.trim();
+                    let text = secrets.hide(message.trim());
                     if !text.is_empty() {
                         let what = trace::Delivery::Message { parts: vec![Part::text(text)] };
                         let stamp = self.parts.clock.now().to_string();

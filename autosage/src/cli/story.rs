@@ -102,7 +102,8 @@ impl Story {
                 event.cause.and_then(|claim| self.open.remove(&claim));
                 self.verified(verified)
             }
-            What::Granted(_) => self.paint(Look::Dim, "there are new limits\n"),
+            What::Granted(granted) if granted.secrets.is_empty() => self.paint(Look::Dim, "there are new limits\n"),
+            What::Granted(granted) => self.paint(Look::Dim, &format!("commands have {}\n", clean(&granted.secrets.join(", ")))),
             What::Recovered(recovered) => {
                 let text =
                     format!("the record's end was damaged ({}); {} bytes were put aside\n", recovered.reason, recovered.bytes);

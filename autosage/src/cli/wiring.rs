@@ -14,7 +14,7 @@ use sandbox::Plan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trace::{Grant, Limits, ModelSpec, RunId};
+use trace::{Grant, Limits, ModelSpec, RunId, Secrets};
 
 /// The time that a check may take, in milliseconds: as much as a command that asks for the most.
 pub const CHECK_MS: u64 = 60 * 60 * 1000;
@@ -42,6 +42,13 @@ impl Thinker {
         ]);
         self.recorded.iter().for_each(|recorded| recorded.mask(masks.clone()));
         self.recorder.iter().for_each(|recorder| recorder.mask(masks.clone()));
+    }
+
+    /// Keeps `secrets` out of a recording that is made.
+    pub fn hide(&self, secrets: &Secrets) {
+        if let Some(recorder) = &self.recorder {
+            recorder.hide(secrets);
+        }
     }
 }
 

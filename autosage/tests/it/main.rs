@@ -7,6 +7,7 @@ mod contract;
 mod demo;
 mod examples;
 mod scenarios;
+mod secrets;
 mod support;
 mod trust;
 mod wires;

@@ -1,13 +1,14 @@
 //! The scenario folders, each played through the program's own `main`: what a person typed, what the model said, and what
 //! must stand in the record. `UPDATE_EXPECT=1` writes the expectations anew.
 //!
-//! A folder holds `scenario.toml` (`about`, and `[[step]]`s with `args`, `exit` and perhaps `stdout`), `model.json` (the
+//! A folder holds `scenario.toml` (`about`, and `[[step]]`s with `args`, `exit` and perhaps `env` and `stdout`), `model.json` (the
 //! answers of a scripted server, in order), `workspace/` (if the work begins with files) and `record.txt` (what happened).
 //! `$WORK` in an argument is the workspace; the model and the configuration are named by the test.
 
 use crate::support::server::{Server, Wire};
 use crate::support::{CountedIds, Place, SteppedClock, files, script};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ struct Scenario {
 #[serde(deny_unknown_fields)]
 struct Step {
     args: Vec<String>,
+    /// Variables of the person, beside their home.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
     #[serde(default)]
     exit: i32,
     stdout: Option<String>,
@@ -57,7 +61,7 @@ fn play(folder: &Path, place: &Place, server: &Server, wire: Wire) -> (Vec<(Path
         if args[0] == "run" {
             args.extend(["--workspace".to_owned(), work.clone()]);
         }
-        let called = place.call(&clock, &ids, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        let called = place.call_with(&clock, &ids, &args.iter().map(String::as_str).collect::<Vec<_>>(), &step.env);
         assert_eq!(called.code, step.exit, "{args:?}\n{}\n{}", called.out, called.err);
         if let Some(stdout) = &step.stdout {
             assert_eq!(called.out.replace(&work, "$WORK"), *stdout, "{args:?}");
@@ -135,7 +139,7 @@ fn projection(events: &[Event], work: &Path) -> String {
                     .collect();
                 format!("{:?}{}", verified.verdict, checks.concat())
             }
-            What::Granted(granted) => format!("{:?}", granted.limits),
+            What::Granted(granted) => format!("{:?} {}", granted.limits, granted.secrets.join(" ")),
             What::Recovered(recovered) => recovered.reason.clone(),
             What::Finished(finished) => format!("{} | turns {} | {:?}", finished.outcome.word(), finished.turns, finished.answer),
             What::Unknown { kind, .. } => kind.clone(),

@@ -5,12 +5,14 @@ mod terminal;
 
 use self::server::{Answer, Server, Wire};
 use autosage::{Parts, Person};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use trace::secrets::MachineKey;
 use trace::{Clock, Event, Ids, Millis, Moment, Pause, RunId, Timestamp};
 
 /// The program under test.
@@ -104,13 +106,29 @@ impl Place {
 
     /// Calls the program's own `main` with parts of the test's own.
     pub fn call(&self, clock: &Arc<SteppedClock>, ids: &Arc<CountedIds>, args: &[&str]) -> Called {
+        self.call_with(clock, ids, args, &BTreeMap::new())
+    }
+
+    /// The same with further variables.
+    pub fn call_with(
+        &self,
+        clock: &Arc<SteppedClock>,
+        ids: &Arc<CountedIds>,
+        args: &[&str],
+        more: &BTreeMap<String, String>,
+    ) -> Called {
         let (out, err) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
         let stepped = clock.clone();
         let variables = [("AUTOSAGE_HOME", self.home()), ("HOME", self.root.join("person")), ("TEST_KEY", "test-key".into())];
         let parts = Parts {
             clock: clock.clone(),
             ids: ids.clone(),
-            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value.into_os_string())).collect(),
+            key: Some(MachineKey::fixed([7; 32])),
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into_os_string()))
+                .chain(more.iter().map(|(name, value)| (name.clone(), value.into())))
+                .collect(),
             name: "autosage".to_owned(),
             program: sandbox::Program::Path(PROGRAM.into()),
             build: None,
