@@ -1,10 +1,10 @@
 //! Secrets through the real binary: they are nowhere but where they lie, and what tools print is data.
 
-use crate::support::server::{Server, Wire};
+use crate::support::server::Server;
 use crate::support::{Place, files, script};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 

@@ -251,6 +251,26 @@ async fn processes_of_the_sandbox_itself_are_not_touched() {
 }
 
 #[tokio::test]
+async fn no_command_looks_into_another() {
+    let folders = Folders::new();
+    let look = |marker: &str| {
+        format!(
+            "for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || cat $p/environ $p/task/*/environ; done 2>/dev/null | grep -aq {marker}"
+        )
+    };
+    // Without walls it is seen; behind them the variables, as the memory that they lie in, are another command's own.
+    for (kind, seen) in [(Kind::Host, true), (Kind::Native, false), (Kind::Reduced, false)] {
+        let environment = folders.environment(kind).await.unwrap();
+        let long = mark();
+        let held = format!("HELD_{}", long.replace('.', "_"));
+        let begin = format!("{held}=1 sleep {long} >/dev/null 2>&1 & until grep -aq {held} /proc/$!/environ; do :; done");
+        let begun = run(&environment, &begin).await;
+        assert!(begun.succeeded(), "{kind}: {}", begun.told());
+        assert_eq!(run(&environment, &look(&held)).await.succeeded(), seen, "{kind}");
+    }
+}
+
+#[tokio::test]
 async fn a_debugger_works_inside() {
     if !present("gdb") {
         return;
