@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match reading.condition() {
         Condition::Intact => println!("intact, {} events", events.len()),
         Condition::Torn { bytes, damage } => println!("the last {bytes} bytes are no event: {damage}"),
-        Condition::Damaged { line, damage } => println!("line {line}: {damage}"),
+        Condition::Damaged { line, damage, .. } => println!("line {line}: {damage}"),
     }
     println!("{} turns, {} tokens", ledger.turns, ledger.spent_tokens());
     Ok(())

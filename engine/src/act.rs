@@ -73,7 +73,8 @@ pub(crate) fn settle(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]) -> 
         let (seq, note) = match call.called {
             Some(seq) => (seq, notes.interrupted.clone()),
             None => {
-                let (arguments, note) = (read_arguments(engine, run.progress(), call), notes.not_started.clone());
+                let note = if run.progress().is_in_doubt() { &notes.interrupted } else { &notes.not_started };
+                let (arguments, note) = (read_arguments(engine, run.progress(), call), note.clone());
                 (run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments)))?.seq, note)
             }
         };

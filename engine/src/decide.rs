@@ -76,8 +76,9 @@ fn open_calls(progress: &Progress) -> Option<Next> {
     let open: Vec<&OpenCall> = progress.open_calls().collect();
     let first = *open.first()?;
     let time_is_over = progress.ledger().exhausted() == Some(Exhausted::Time);
-    // A call that was begun and has no observation belongs to a session that died: it is not begun a second time.
-    let died = open.iter().any(|call| call.called.is_some());
+    // A call that was begun and has no observation belongs to a session that died: it is not begun a second time. Nor is
+    // one whose beginning a damaged line may have told.
+    let died = progress.is_in_doubt() || open.iter().any(|call| call.called.is_some());
     // Nor are calls served that stand in a reply which the provider declined: then there is a fault beside them.
     let ends = progress.is_interrupted() || time_is_over || progress.lost().is_some() || progress.fault().is_some();
     if died || ends {

@@ -134,6 +134,8 @@ notes! {
     check_result,
     /// A later session goes on with the run.
     session,
+    /// The record was damaged, and what came after its last good line is lost.
+    lost,
     /// A later session has other walls: `{backend}`.
     other_walls,
     /// A call was going on when the run stopped.

@@ -1,6 +1,6 @@
 //! The budget of a run, kept by the fold: reserved before asking, settled by the answer.
 
-use trace::{Cost, Delivery, Event, Exhausted, Limits, Millis, NanoUsd, Usage, What};
+use trace::{Cost, Delivery, Event, Exhausted, Finished, Limits, Millis, NanoUsd, Usage, What};
 
 /// What was spent, what is reserved, and what may be spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,18 @@ pub struct Left {
 }
 
 impl Ledger {
+    /// What was spent when a turn ended so. What was lost is in the money, and the limits are not known.
+    pub fn so_far(finished: &Finished) -> Ledger {
+        Ledger {
+            turns: finished.turns,
+            usage: finished.usage,
+            cost: finished.cost_nano_usd.unwrap_or_default(),
+            unpriced: finished.cost_nano_usd.is_none(),
+            active_ms: finished.active_ms,
+            ..Ledger::default()
+        }
+    }
+
     /// What is left, with an open request counted at its reserve.
     pub fn left(&self) -> Left {
         let open = self.reserve.unwrap_or(Reserve { tokens: 0, nano_usd: None });

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use trace::{
     CallId, Called, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, ModelSpec, Observed, Outcome,
-    Part, Replied, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
+    Part, Recovered, Replied, RunId, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
 };
 
 /// A whole call of the last reply.
@@ -70,6 +70,12 @@ struct Turn {
 pub struct Progress {
     harness: Harness,
     started: Option<Box<Started>>,
+    /// The run's name now: a run that goes on as a new one has another than it started with.
+    run: Option<RunId>,
+    /// Whether its record lost what came after the last event, and the agent was not told yet.
+    lost_its_end: bool,
+    /// Whether a line was damaged while calls were open: it may have said that one of them began.
+    in_doubt: bool,
     system: String,
     model: Option<ModelSpec>,
     backend: Option<String>,
@@ -106,6 +112,9 @@ impl Progress {
         Progress {
             harness,
             started: None,
+            run: None,
+            lost_its_end: false,
+            in_doubt: false,
             system: String::new(),
             model: None,
             backend: None,
@@ -179,6 +188,7 @@ impl Progress {
         self.backend = Some(started.facts.backend.clone());
         self.messages.push(Message::User(started.task.parts.clone()));
         self.cwd = Some(started.task.workspace.clone());
+        self.run = Some(started.run.clone());
         self.started = Some(Box::new(started.clone()));
         self.change_model(&started.model);
     }
@@ -200,6 +210,7 @@ impl Progress {
                     self.reopen();
                 }
                 self.left_running = false;
+                self.lost_its_end = false;
                 self.tell(Message::User(vec![Part::text(text)]));
                 if let Some(model) = model {
                     self.change_model(model);
@@ -328,6 +339,7 @@ impl Progress {
 
     /// The results enter the prompt together and in call order, for `submit` is served last wherever it stands.
     fn close_calls(&mut self) {
+        self.in_doubt = false;
         let result = |call: &OpenCall| {
             let (status, content) = call.result.clone()?;
             Some(Message::Result { id: call.id.clone(), status, content })

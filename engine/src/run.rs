@@ -42,12 +42,12 @@ fn take_in(engine: &Engine<'_>, run: &mut Run) -> Result<(), EngineError> {
 
 /// Ends the turn of the user. A later message reopens the run.
 fn finish(run: &mut Run, outcome: Outcome) -> Result<(), EngineError> {
-    let Some(started) = run.progress().started() else {
+    let Some(name) = run.progress().run() else {
         return Err(EngineError::NoStart(run.record().folder().to_owned()));
     };
     let ledger = run.progress().ledger();
     let finished = Finished {
-        run: started.run.clone(),
+        run: name.clone(),
         outcome,
         answer: run.progress().answer().map(str::to_owned),
         usage: ledger.usage,

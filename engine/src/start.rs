@@ -111,7 +111,8 @@ impl Run {
         }
         let notes = self.progress().harness().notes();
         let walls = backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));
-        let text = [Some(notes.session.clone()), walls].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let lost = self.progress().has_lost_its_end().then(|| notes.lost.clone());
+        let text = [Some(notes.session.clone()), lost, walls].into_iter().flatten().collect::<Vec<_>>().join(" ");
         let what = Delivery::Session { text, model: model.map(Box::new), backend };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
     }

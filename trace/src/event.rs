@@ -2,8 +2,8 @@
 
 use crate::secrets::{Opaque, Secrets};
 use crate::{
-    AgentPath, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part, Replied, Seq, Started,
-    Timestamp,
+    AgentPath, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part, Replied, RunId, Seq,
+    Started, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -215,7 +215,7 @@ pub struct Granted {
     pub secrets: Vec<String>,
 }
 
-/// Bad bytes at the end of the record, kept aside.
+/// Bad bytes at the end of the record, kept aside; or, where `run` is there, all that stood behind a damaged line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovered {
     /// The bytes.
@@ -224,6 +224,9 @@ pub struct Recovered {
     pub bytes: u64,
     /// What was wrong with them.
     pub reason: String,
+    /// The run that goes on from here, where it is a new one: what stands before is the old run's, line by line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
 }
 
 /// The fields that every line has before those of its kind, for writing.

@@ -4,6 +4,7 @@
 //! One process owns a run and appends to it ([`Record`]); anyone may read it without a lock ([`Reading`]) and
 //! leave something for the owner in its inbox ([`inbox`]). Nothing here knows models, tools or prompts.
 
+mod anew;
 mod blobs;
 mod budget;
 mod call;
@@ -11,6 +12,7 @@ mod clock;
 mod content;
 mod durability;
 mod event;
+mod glance;
 mod grant;
 mod ids;
 pub mod inbox;
@@ -30,12 +32,13 @@ pub use clock::{Clock, Ids, Millis, Pause, Timestamp};
 pub use content::{Part, text_of};
 pub use durability::{Durability, UnknownDurability};
 pub use event::{Asked, Delivered, Delivery, Event, Granted, Recovered, Verdict, Verified, What};
+pub use glance::{Extent, Glance};
 pub use grant::Grant;
 pub use ids::{AgentPath, CallId, Digest, RunId, Seq};
 pub use line::{Damage, VERSION};
 pub use lock::{Owner, owner};
 pub use outcome::{Exhausted, Finished, Outcome, Unavailable};
-pub use read::{Condition, Reading};
+pub use read::{Condition, Neighbour, Reading};
 pub use record::{Moment, Observer, Record, RecordError, blobs};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
 pub use secrets::Secrets;

@@ -60,6 +60,14 @@ pub(crate) fn version(line: &[u8]) -> Option<u32> {
     serde_json::from_slice(line).ok().map(|Versioned { v }| v)
 }
 
+/// What a line says and how it is sealed, where it reads as an event; whether it is what was written is not looked at.
+pub(crate) fn unproven(line: &[u8]) -> Option<(Event, Digest)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let EnvelopeIn { v, seq, at, ms, agent, cause, kind, sum } = serde_json::from_str(text).ok()?;
+    let what = What::from_json(&kind, text).ok().filter(|_| v <= VERSION)?;
+    Some((Event { seq, at, ms, agent, cause, what }, sum))
+}
+
 /// Where a chain of lines stands: what the next line must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {

@@ -47,8 +47,8 @@ pub enum RecordError {
         /// Who has it.
         owner: Owner,
     },
-    /// A line in the middle is damaged: the run can be read and not be continued.
-    #[error("{} is damaged at line {line}: {damage}; it can be shown and not be continued", path.display())]
+    /// A line in the middle is damaged: the run can be read, and be continued only as a new one.
+    #[error("{} is damaged at line {line}: {damage}; it can be shown, and be continued only as a new run ({})", path.display(), way_out(damage))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -56,6 +56,18 @@ pub enum RecordError {
         line: u64,
         /// What is wrong.
         damage: Damage,
+    },
+    /// Nothing in the middle is damaged, so the run goes on as it is.
+    #[error("{} is not damaged in its middle; go on with it as it is (`autosage resume` without --as-new)", path.display())]
+    Sound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not even the first event is left.
+    #[error("{} is damaged from its start, so there is nothing to go on from; begin a new run", path.display())]
+    Nothing {
+        /// The file.
+        path: PathBuf,
     },
     /// The run holds events of a later version that may not be passed over.
     #[error("{} holds `{kind}`, which this version does not know; continue it with the version that wrote it", path.display())]
@@ -67,13 +79,21 @@ pub enum RecordError {
     },
 }
 
+/// What a person can do about a damaged line.
+fn way_out(damage: &Damage) -> &'static str {
+    match damage {
+        Damage::Version(_) | Damage::Foreign(_) => "with the version of this program that wrote it",
+        Damage::Torn | Damage::Unreadable(_) | Damage::Seal | Damage::Order { .. } => "`autosage resume RUN --as-new`",
+    }
+}
+
 /// A run's record, owned. Dropping it gives the run free.
 pub struct Record {
-    folder: PathBuf,
-    trace: File,
+    pub(crate) folder: PathBuf,
+    pub(crate) trace: File,
     /// Bytes of whole lines; a write that failed half way is cut back to here.
-    length: u64,
-    chain: Chain,
+    pub(crate) length: u64,
+    pub(crate) chain: Chain,
     /// The lock is held as long as this file is open.
     _lock: File,
     /// Half a line stands behind the good ones, because the disk refused both to write its end and to cut it off.
@@ -83,7 +103,7 @@ pub struct Record {
     syncing: Option<Arc<Syncing>>,
     clock: Arc<dyn Clock>,
     /// Active milliseconds before this session, less the clock's reading at its start.
-    before: Millis,
+    pub(crate) before: Millis,
     began: Millis,
     observer: Observer,
     secrets: Secrets,
@@ -95,6 +115,17 @@ impl Record {
     /// # Errors
     /// Where the disk refuses.
     pub fn create(run: &Path, durability: Durability, clock: Arc<dyn Clock>, observer: Observer) -> Result<Record, RecordError> {
+        Record::create_in(run, TRACE, durability, clock, observer)
+    }
+
+    /// The same, with the events in the file `file`.
+    pub(crate) fn create_in(
+        run: &Path,
+        file: &str,
+        durability: Durability,
+        clock: Arc<dyn Clock>,
+        observer: Observer,
+    ) -> Result<Record, RecordError> {
         let disk = |attempt, error| RecordError::Disk { attempt, path: run.to_owned(), error };
         let mut folder = DirBuilder::new();
         folder.mode(0o700);
@@ -107,7 +138,7 @@ impl Record {
             folder.create(run.join(inner)).map_err(|error| disk("making folders in", error))?;
         }
         let lock = own(run, clock.as_ref())?;
-        let path = run.join(TRACE);
+        let path = run.join(file);
         let trace = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let trace = trace.map_err(|error| RecordError::Disk { attempt: "making", path, error })?;
         Record::new(run, trace, lock, durability, new_names, clock, observer)
@@ -130,11 +161,7 @@ impl Record {
         let lock = own(run, clock.as_ref())?;
         sweep_drafts(run).map_err(|error| RecordError::Disk { attempt: "tidying", path: run.join("blobs"), error })?;
         let (mut events, reading) = Reading::all(run).map_err(|error| disk("reading", error))?;
-        for event in &events {
-            if let What::Unknown { kind, ignorable: false } = &event.what {
-                return Err(RecordError::Unknown { path, kind: kind.clone() });
-            }
-        }
+        refuse_unknown(&events, &path)?;
         let mut record = Record::new(run, trace, lock, durability, Vec::new(), clock, observer)?;
         let (chain, good, condition) = reading.into_parts();
         record.chain = chain;
@@ -142,7 +169,7 @@ impl Record {
         record.before = events.last().map_or(0, |event| event.ms);
         match condition {
             Condition::Intact => {}
-            Condition::Damaged { line, damage } => return Err(RecordError::Damaged { path, line, damage }),
+            Condition::Damaged { line, damage, .. } => return Err(RecordError::Damaged { path, line, damage }),
             Condition::Torn { bytes, damage } => events.push(record.put_aside(bytes, &damage)?),
         }
         Ok((record, events))
@@ -188,7 +215,7 @@ impl Record {
         let blob = self.blobs.put(&bad).map_err(|error| self.disk("keeping the damaged end of", error))?;
         self.wait_for_blobs()?;
         self.trace.set_len(self.length).map_err(|error| self.disk("cutting the damaged end of", error))?;
-        self.append(&AgentPath::root(), None, What::Recovered(Recovered { blob, bytes, reason: damage.to_string() }))
+        self.append(&AgentPath::root(), None, What::Recovered(Recovered { blob, bytes, reason: damage.to_string(), run: None }))
     }
 
     /// Writes one event, with a placeholder for each secret in it, and returns it as it was written. It is in the file, though
@@ -269,7 +296,7 @@ impl Record {
         syncing.wait(wish).map_err(|error| self.disk("syncing", error))
     }
 
-    fn wait_for_blobs(&self) -> Result<(), RecordError> {
+    pub(crate) fn wait_for_blobs(&self) -> Result<(), RecordError> {
         let Some(syncing) = &self.syncing else { return Ok(()) };
         syncing.wait_for_blobs().map_err(|error| self.disk("syncing the blobs of", error))
     }
@@ -294,7 +321,7 @@ impl Record {
         self.chain.sum
     }
 
-    fn disk(&self, attempt: &'static str, error: io::Error) -> RecordError {
+    pub(crate) fn disk(&self, attempt: &'static str, error: io::Error) -> RecordError {
         RecordError::Disk { attempt, path: self.folder.join(TRACE), error }
     }
 }
@@ -308,6 +335,15 @@ pub fn blobs(run: &Path) -> Blobs {
 fn new_names(run: &Path) -> Vec<PathBuf> {
     let missing = run.ancestors().take_while(|folder| !folder.exists());
     missing.flat_map(|folder| [Some(folder), folder.parent()]).flatten().map(Path::to_owned).collect()
+}
+
+/// What a later version meant by an event that may not be passed over is not guessed.
+pub(crate) fn refuse_unknown(events: &[Event], path: &Path) -> Result<(), RecordError> {
+    let unknown = events.iter().find_map(|event| match &event.what {
+        What::Unknown { kind, ignorable: false } => Some(kind.clone()),
+        _ => None,
+    });
+    unknown.map_or(Ok(()), |kind| Err(RecordError::Unknown { path: path.to_owned(), kind }))
 }
 
 /// Removes what a process that died left half written.

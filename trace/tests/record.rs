@@ -40,11 +40,11 @@ fn said(text: &str) -> What {
 }
 
 fn create(run: &Path) -> Record {
-    Record::create(run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ())).unwrap()
+    Record::create(run, Durability::Process, Arc::new(Still), Box::new(|_, _, _| ())).unwrap()
 }
 
 fn open(run: &Path) -> Result<(Record, Vec<Event>), RecordError> {
-    Record::open(run, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ()))
+    Record::open(run, Durability::Process, Arc::new(Still), Box::new(|_, _, _| ()))
 }
 
 fn write(run: &Path, texts: &[&str]) {
@@ -78,6 +78,136 @@ fn an_end_torn_at_any_byte_is_put_aside_and_the_run_goes_on() {
     }
 }
 
+/// What a disk can leave behind the last good line, and no event follows.
+#[test]
+fn every_shape_of_a_damaged_end_is_put_aside_and_the_run_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = home.path().join("whole");
+    write(&whole, &["one", "two", "three: größer"]);
+    let text = fs::read_to_string(whole.join("trace.jsonl")).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let good = lines[..2].concat().into_bytes();
+    let cut_in_a_letter = lines[2].find('ö').unwrap() + 1;
+    let later = "{\"v\":1,\"seq\":9";
+    let shapes: Vec<(&str, Vec<u8>)> = vec![
+        ("a letter cut in its middle", lines[2].as_bytes()[..cut_in_a_letter].to_vec()),
+        ("a letter cut in its middle, and a line end", [&lines[2].as_bytes()[..cut_in_a_letter], b"\n"].concat()),
+        ("a whole line without its end", lines[2].trim_end().as_bytes().to_vec()),
+        ("two lines in one", [lines[2].trim_end(), lines[2]].concat().into_bytes()),
+        ("half a line and a whole one in one", [&lines[2][..20], lines[2]].concat().into_bytes()),
+        ("half a line, a line end, and half a line", [&lines[2][..20], "\n", later].concat().into_bytes()),
+        ("zeros", vec![0; 4096]),
+        ("zeros and a line end", [vec![0; 100], b"\n".to_vec()].concat()),
+        ("half a line and zeros", [lines[2].as_bytes()[..30].to_vec(), vec![0; 4096 - 30]].concat()),
+        ("a whole line with a wrong seal", lines[2].replace("three", "eerht").into_bytes()),
+        ("a line that stands there already", lines[1].as_bytes().to_vec()),
+        ("empty lines", b"\n\n\n".to_vec()),
+    ];
+    for (name, bad) in shapes {
+        let run = home.path().join(name);
+        write(&run, &[]);
+        fs::write(run.join("trace.jsonl"), [good.as_slice(), &bad].concat()).unwrap();
+        let (_, reading) = Reading::all(&run).unwrap();
+        let Condition::Torn { bytes, .. } = reading.condition() else { panic!("{name}: {:?}", reading.condition()) };
+        assert_eq!((*bytes, reading.good_bytes()), (bad.len() as u64, good.len() as u64), "{name}");
+        let (mut record, events) = open(&run).unwrap();
+        assert_eq!(events.len(), 3, "{name}");
+        let What::Recovered(recovered) = &events[2].what else { panic!("{name}: {:?}", events[2]) };
+        assert_eq!((record.blobs().get(&recovered.blob).unwrap(), recovered.bytes), (bad.clone(), bad.len() as u64), "{name}");
+        record.append(&AgentPath::root(), None, said("four")).unwrap();
+        drop(record);
+        let now = fs::read(run.join("trace.jsonl")).unwrap();
+        assert!(now.starts_with(&good) && now.ends_with(b"\n"), "{name}");
+        let (events, reading) = Reading::all(&run).unwrap();
+        assert_eq!((events.len(), reading.condition()), (4, &Condition::Intact), "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_run_goes_on_as_a_new_one_with_its_good_lines_and_what_was_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let (old, new) = (home.path().join("old"), home.path().join("new"));
+    let mut record = create(&old);
+    let blob = record.blobs().put(b"the whole output").unwrap();
+    let observed = Observed { blob: Some(blob), ..Observed::words(trace::CallId::new(trace::Seq(0), 0), Status::Ok, "the") };
+    record.append(&AgentPath::root(), None, said("one")).unwrap();
+    record.append(&AgentPath::root(), None, What::Observed(observed)).unwrap();
+    for text in ["two", "three"] {
+        record.append(&AgentPath::root(), None, said(text)).unwrap();
+    }
+    let anew = |from: &Path| {
+        let id = "new".parse().unwrap();
+        Record::anew(from, &new, id, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ()))
+    };
+    assert!(matches!(anew(&old), Err(RecordError::Owned { .. })), "its owner may go on with it");
+    drop(record);
+    assert!(matches!(anew(&old), Err(RecordError::Sound { .. })) && !new.exists());
+    let text = fs::read_to_string(old.join("trace.jsonl")).unwrap();
+    let damaged = text.replace("two", "tow");
+    fs::write(old.join("trace.jsonl"), &damaged).unwrap();
+    let (mut record, events, missing) = anew(&old).unwrap();
+    assert!(missing.is_empty() && events.len() == 3, "{missing:?} {events:?}");
+    let What::Recovered(recovered) = &events[2].what else { panic!("{:?}", events[2]) };
+    let good = text.find("{\"v\":1,\"seq\":2").unwrap();
+    assert_eq!(record.blobs().get(&recovered.blob).unwrap(), &damaged.as_bytes()[good..]);
+    assert_eq!((recovered.run.as_ref().unwrap().as_str(), recovered.bytes), ("new", (text.len() - good) as u64));
+    assert_eq!(record.blobs().get(&blob).unwrap(), b"the whole output");
+    record.append(&AgentPath::root(), None, said("four")).unwrap();
+    drop(record);
+    assert!(fs::read_to_string(new.join("trace.jsonl")).unwrap().starts_with(&text[..good]), "what was good stands as it was");
+    assert_eq!((Reading::all(&new).unwrap().1.condition(), open(&new).unwrap().1.len()), (&Condition::Intact, 4));
+    assert_eq!(fs::read_to_string(old.join("trace.jsonl")).unwrap(), damaged, "the old run is left as it is");
+}
+
+#[test]
+fn where_no_good_line_is_left_or_a_later_version_wrote_nothing_goes_on_as_new() {
+    let home = tempfile::tempdir().unwrap();
+    let (run, new) = (home.path().join("run"), home.path().join("new"));
+    write(&run, &["one", "two"]);
+    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
+    let anew = |text: String| {
+        fs::write(run.join("trace.jsonl"), text).unwrap();
+        let id = "new".parse().unwrap();
+        Record::anew(&run, &new, id, Durability::Power, Arc::new(Still), Box::new(|_, _, _| ())).map(|_| ())
+    };
+    assert!(matches!(anew(text.replacen("one", "eno", 1)), Err(RecordError::Nothing { .. })));
+    let later = anew(text.clone() + "{\"v\":2,\"event\":{}}\n" + &text);
+    assert!(matches!(later, Err(RecordError::Damaged { line: 3, damage: Damage::Version(2), .. })), "{later:?}");
+    assert!(!new.exists());
+}
+
+#[test]
+fn a_long_record_is_seen_at_its_two_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let mut record = create(&run);
+    let long = "x".repeat(1000);
+    for _ in 0..600 {
+        record.append(&AgentPath::root(), None, said(&long)).unwrap();
+    }
+    let finished = trace::Finished {
+        run: "run".parse().unwrap(),
+        outcome: trace::Outcome::Done,
+        answer: None,
+        usage: Usage::default(),
+        cost_nano_usd: None,
+        turns: 7,
+        active_ms: 0,
+    };
+    let end = record.append(&AgentPath::root(), None, What::Finished(finished)).unwrap();
+    drop(record);
+    let glance = trace::Glance::at(&run).unwrap();
+    assert_eq!((glance.extent, &glance.condition), (trace::Extent::Ends, &Condition::Intact));
+    assert_eq!((glance.first.map(|event| event.seq), glance.last.last()), (Some(trace::Seq(0)), Some(&end)));
+    assert!((200..300).contains(&glance.last.len()), "{} of 601 events were read", glance.last.len());
+    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
+    fs::write(run.join("trace.jsonl"), &text[..text.len() - 3]).unwrap();
+    let glance = trace::Glance::at(&run).unwrap();
+    assert!(matches!(glance.condition, Condition::Torn { damage: Damage::Torn, .. }), "{:?}", glance.condition);
+    // Where no end of a turn is within reach, more is read, and of a short record all.
+    assert_eq!((glance.extent, glance.last.len()), (trace::Extent::Whole, 600));
+}
+
 #[test]
 fn damage_in_the_middle_is_named_and_the_run_is_not_continued() {
     let home = tempfile::tempdir().unwrap();
@@ -86,7 +216,10 @@ fn damage_in_the_middle_is_named_and_the_run_is_not_continued() {
     let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
     fs::write(run.join("trace.jsonl"), text.replace("two", "tow")).unwrap();
     let (events, reading) = Reading::all(&run).unwrap();
-    assert_eq!((events.len(), reading.condition()), (1, &Condition::Damaged { line: 2, damage: Damage::Seal }));
+    let Condition::Damaged { line: 2, damage: Damage::Seal, next: Some(next) } = reading.condition() else {
+        panic!("{:?}", reading.condition())
+    };
+    assert_eq!((events.len(), next.line, &next.event.what), (1, 3, &said("three")));
     assert!(matches!(open(&run), Err(RecordError::Damaged { line: 2, .. })));
     assert_eq!(fs::read_to_string(run.join("trace.jsonl")).unwrap(), text.replace("two", "tow"), "nothing was written");
 }

@@ -195,6 +195,9 @@ pub struct ResumeArgs {
     /// Say something to the agent first.
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
+    /// Go on as a new run from the last good line of a record that is damaged behind it; the old run stays as it is.
+    #[arg(long)]
+    pub as_new: bool,
     #[command(flatten)]
     pub model: ModelArgs,
     #[command(flatten)]

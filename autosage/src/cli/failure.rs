@@ -74,6 +74,7 @@ impl From<trace::RecordError> for Failure {
             trace::RecordError::Disk { .. } => {
                 Failure::Infrastructure(anyhow::anyhow!("{error}; runs are kept under AUTOSAGE_HOME"))
             }
+            trace::RecordError::Sound { .. } => Failure::Usage(error.into()),
             error => Failure::Infrastructure(error.into()),
         }
     }

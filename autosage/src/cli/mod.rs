@@ -8,6 +8,7 @@ mod doctor;
 mod failure;
 mod home;
 mod project;
+mod proof;
 mod prose;
 mod resume;
 mod run;

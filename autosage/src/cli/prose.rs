@@ -94,6 +94,21 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// `12 B`, `1.2 kB`, `3.4 MB`.
+pub fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB"];
+    let mut tenths = bytes / 100;
+    for unit in units {
+        if bytes < 1000 {
+            break;
+        } else if tenths < 10_000 || unit == "TB" {
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+        tenths /= 1000;
+    }
+    format!("{bytes} B")
+}
+
 /// `12 ms`, `1.2 s`, `3 min 20 s`.
 pub fn length(millis: u64) -> String {
     match millis {
@@ -148,6 +163,7 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!([grouped(7), grouped(1234), grouped(1_234_567)], ["7", "1,234", "1,234,567"]);
+        assert_eq!([size(999), size(1234), size(999_999), size(1_000_000)], ["999 B", "1.2 kB", "999.9 kB", "1.0 MB"]);
         assert_eq!([length(999), length(1234), length(200_000)], ["999 ms", "1.2 s", "3 min 20 s"]);
     }
 }

@@ -15,7 +15,7 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::Harness;
 use std::io::Read as _;
-use trace::{Delivery, Limits, Outcome, Part, Record};
+use trace::{Condition, Delivery, Limits, Outcome, Part, Record, RecordError};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -25,6 +25,10 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let folder = home.which(&args.which)?;
     let read =
         Read::new(&folder).with_context(|| format!("reading the run {}", folder.display())).map_err(Failure::Infrastructure)?;
+    if let (Condition::Damaged { line, damage, .. }, false) = (read.condition(), args.as_new) {
+        let path = folder.join("trace.jsonl");
+        return Err(RecordError::Damaged { path, line: *line, damage: damage.clone() }.into());
+    }
     let Some(started) = read.started() else {
         let error = anyhow!("{} does not begin with `Started`, so there is nothing to go on from", folder.display());
         return Err(Failure::Infrastructure(error));
@@ -72,7 +76,23 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let observer = observer(&view, &thinker, parts);
     let grant = started.grant.clone();
     warn_of_weak_walls(kind, &view);
-    let (record, events) = Record::open(&folder, args.durability.unwrap_or_default(), parts.clock.clone(), observer)?;
+    let (durability, clock) = (args.durability.unwrap_or_default(), parts.clock.clone());
+    let (folder, record, events) = match args.as_new {
+        false => {
+            let (record, events) = Record::open(&folder, durability, clock, observer)?;
+            (folder, record, events)
+        }
+        true => {
+            let id = parts.ids.run(parts.clock.now());
+            let new = home.run(&id);
+            let (record, events, missing) = Record::anew(&folder, &new, id.clone(), durability, clock, observer)?;
+            view.say(&format!("run {id} goes on from {}, event {}\n", folder.display(), events.len().saturating_sub(2)));
+            if !missing.is_empty() {
+                view.say(&format!("{} blobs of it are missing or damaged: what they held cannot be read again\n", missing.len()));
+            }
+            (new, record, events)
+        }
+    };
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let record = record.hiding(secrets);
     if let Some(first) = events.first() {

@@ -4,8 +4,8 @@ use super::args::RunsArgs;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
-use super::prose::{clean, counted, cut_to};
-use super::summary::Read;
+use super::prose::{clean, counted, cut_to, size};
+use super::summary::Summary;
 use super::view::look;
 use crate::Parts;
 
@@ -14,14 +14,13 @@ pub fn runs(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     let runs = home.runs()?;
     let (_, width) = look(parts);
     for (id, folder) in &runs {
-        let read = match Read::new(folder) {
-            Ok(read) => read,
+        let summary = match Summary::glance(folder) {
+            Ok(summary) => summary,
             Err(error) => {
                 print(&parts.err, &format!("autosage: {id} cannot be read: {error}\n"));
                 continue;
             }
         };
-        let summary = read.summary();
         let text = if args.json {
             serde_json::to_string(&summary).map_err(|error| Failure::Infrastructure(error.into()))?
         } else {
@@ -30,7 +29,8 @@ pub fn runs(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
                 (state, _) => state.to_owned(),
             };
             let money = summary.cost_nano_usd.map_or("unpriced".to_owned(), |cost| cost.to_string());
-            let head = format!("{id}  {state:<14}  {:>9}  {money:>9}  ", counted(summary.turns, "turn"));
+            let turns = summary.turns.map_or("many turns".to_owned(), |turns| counted(turns, "turn"));
+            let head = format!("{id}  {state:<14}  {turns:>10}  {money:>9}  {:>8}  ", size(summary.bytes));
             let task = clean(summary.task.lines().next().unwrap_or_default());
             format!("{head}{}", cut_to(&task, width.saturating_sub(head.len()).max(20)))
         };

@@ -4,17 +4,17 @@ use super::args::ShowArgs;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
+use super::proof;
 use super::prose::{grouped, length};
 use super::story::Story;
-use super::summary::{Read, State};
+use super::summary::Read;
 use super::view::look;
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Harness, Progress, Request};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-use trace::{Asked, Condition, Cost, Digest, Event, Reading, Seq, What};
+use trace::{Asked, Cost, Digest, Event, Reading, Seq, What};
 
 /// Shows a run.
 pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
@@ -25,7 +25,7 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     if what.follow {
         return follow(&folder, parts);
     } else if what.verify {
-        return verify(&folder, parts);
+        return proof::verify(&folder, parts);
     }
     let read = read()?;
     let text = if what.events {
@@ -33,7 +33,9 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     } else if what.cost {
         bill(&read.events)
     } else if what.json {
-        let json = serde_json::to_string(&read.details()).map_err(|error| Failure::Infrastructure(error.into()))?;
+        let details = read.details().with_context(|| format!("reading the run {}", folder.display()));
+        let json = serde_json::to_string(&details.map_err(Failure::Infrastructure)?)
+            .map_err(|error| Failure::Infrastructure(error.into()))?;
         format!("{json}\n")
     } else if let Some(seq) = what.prompt {
         prompt(&read.events, Seq(seq), &folder)?
@@ -41,8 +43,8 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
         story(&read, parts)
     };
     print(&parts.out, &text);
-    if read.state() == State::Damaged && !what.json {
-        print(&parts.err, "The record is damaged behind this point; `--verify` says where.\n");
+    if !what.json {
+        print(&parts.err, &proof::damage(&read, parts));
     }
     Ok(0)
 }
@@ -76,7 +78,7 @@ fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
 }
 
 /// One line for an event, for `grep`.
-fn event_line(event: &Event) -> String {
+pub fn event_line(event: &Event) -> String {
     let cause = event.cause.map(|cause| format!(" ← {cause}")).unwrap_or_default();
     let what = match &event.what {
         What::Started(started) => format!("{} · {} · harness {}", started.run, started.model.id, started.harness.digest.short()),
@@ -193,29 +195,4 @@ fn prompt(events: &[Event], seq: Seq, folder: &Path) -> Result<String, Failure> 
         )));
     }
     Ok(format!("{body}\n"))
-}
-
-/// Whether every line and every blob is what it was.
-fn verify(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
-    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("reading the run {}: {error}", folder.display()));
-    let (events, reading) = Reading::all(folder).map_err(failed)?;
-    let mut wrong = Vec::new();
-    match reading.condition() {
-        Condition::Intact => {}
-        Condition::Torn { bytes, damage } => wrong.push(format!("the last {bytes} bytes are no event: {damage}")),
-        Condition::Damaged { line, damage } => wrong.push(format!("line {line}: {damage}")),
-    }
-    if events.is_empty() && wrong.is_empty() {
-        wrong.push("the record has no events: it was never begun, or it was emptied".to_owned());
-    }
-    let blobs = trace::blobs(folder);
-    let named: BTreeSet<Digest> = events.iter().flat_map(|event| event.what.blobs()).collect();
-    wrong.extend(named.iter().filter_map(|digest| blobs.get(digest).err()).map(|error| error.to_string()));
-    if wrong.is_empty() {
-        let digest = reading.digest().map(|digest| digest.to_string()).unwrap_or_default();
-        print(&parts.out, &format!("intact: {} events, {} blobs, digest {digest}\n", events.len(), named.len()));
-        return Ok(0);
-    }
-    print(&parts.out, &format!("not intact: {} events are good\n{}\n", events.len(), wrong.join("\n")));
-    Ok(1)
 }

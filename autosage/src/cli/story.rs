@@ -3,8 +3,8 @@
 use super::prose::{clean, columns, counted, cut_to, grouped, length, wrapped};
 use std::collections::BTreeMap;
 use trace::{
-    Attempt, Called, Delivery, Event, Finished, Observed, Replied, Said, Seq, Started, Status, Stop, Timestamp, Verdict,
-    Verified, What, text_of,
+    Attempt, Called, Delivery, Event, Finished, Observed, Recovered, Replied, Said, Seq, Started, Status, Stop, Timestamp,
+    Verdict, Verified, What, text_of,
 };
 
 /// Lines of an observation that are shown.
@@ -105,8 +105,13 @@ impl Story {
             What::Granted(granted) if granted.secrets.is_empty() => self.paint(Look::Dim, "there are new limits\n"),
             What::Granted(granted) => self.paint(Look::Dim, &format!("commands have {}\n", clean(&granted.secrets.join(", ")))),
             What::Recovered(recovered) => {
-                let text =
-                    format!("the record's end was damaged ({}); {} bytes were put aside\n", recovered.reason, recovered.bytes);
+                let Recovered { reason, bytes, .. } = recovered;
+                let text = match &recovered.run {
+                    None => format!("the record's end was damaged ({reason}); {bytes} bytes were put aside\n"),
+                    Some(run) => {
+                        format!("the record was damaged behind this ({reason}; {bytes} bytes); run {run} goes on from here\n")
+                    }
+                };
                 self.paint(Look::Dim, &text)
             }
             What::Finished(finished) => self.finished(finished),

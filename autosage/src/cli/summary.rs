@@ -2,9 +2,10 @@
 
 use engine::Ledger;
 use serde::Serialize;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace::{Condition, Digest, Event, Finished, NanoUsd, Reading, Started, Timestamp, Verified, What, text_of};
+use trace::{Condition, Digest, Event, Extent, Finished, Glance, NanoUsd, Reading, Started, Timestamp, Verified, What, text_of};
 
 /// What state a run is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -46,12 +47,16 @@ pub struct Summary {
     pub outcome: Option<&'static str>,
     /// What was asked first.
     pub task: String,
-    /// Requests to think.
-    pub turns: u64,
+    /// Requests to think; `null` where a list does not read so far back.
+    pub turns: Option<u64>,
     /// Money; `null` where any request was unpriced.
     pub cost_nano_usd: Option<NanoUsd>,
+    /// Bytes of everything in its folder.
+    pub bytes: u64,
     /// When it began.
     pub started: Option<Timestamp>,
+    /// When its last event was written.
+    pub last: Option<Timestamp>,
     /// Where it works.
     pub workspace: Option<PathBuf>,
 }
@@ -74,6 +79,89 @@ pub struct Details {
     digest: Option<Digest>,
 }
 
+impl Summary {
+    /// What a list says of the run in `folder`, from the two ends of its record: damage between them is not seen.
+    pub fn glance(folder: &Path) -> io::Result<Summary> {
+        let owned = trace::owner(folder)?.is_some();
+        let glance = Glance::at(folder)?;
+        let started = glance.first.as_ref().and_then(started);
+        // What came before is in the end of the turn before, and that is within reach or unknown.
+        let counted = match glance.extent {
+            Extent::Whole => Some((Ledger::default(), 0)),
+            Extent::Ends => glance.last.iter().enumerate().find_map(|(at, event)| match &event.what {
+                What::Finished(finished) => Some((Ledger::so_far(finished), at + 1)),
+                _ => None,
+            }),
+        };
+        let ledger = counted.map(|(mut ledger, from)| {
+            glance.last[from..].iter().for_each(|event| ledger.fold(event));
+            ledger
+        });
+        let state = State::of(&glance.condition, owned, glance.last.last());
+        Ok(Summary {
+            run: name(folder),
+            state,
+            outcome: glance.last.iter().rev().find_map(finished).filter(|_| state.rests()).map(|end| end.outcome.word()),
+            task: started.map(|started| text_of(&started.task.parts)).unwrap_or_default(),
+            turns: ledger.as_ref().map(|ledger| ledger.turns),
+            cost_nano_usd: ledger.and_then(|ledger| ledger.cost()),
+            bytes: bytes_below(folder)?,
+            started: glance.first.as_ref().map(|event| event.at),
+            last: glance.last.last().map(|event| event.at),
+            workspace: started.map(|started| started.task.workspace.clone()),
+        })
+    }
+}
+
+impl State {
+    fn of(condition: &Condition, owned: bool, last: Option<&Event>) -> State {
+        match (condition, owned, last.and_then(finished)) {
+            (Condition::Damaged { .. }, ..) => State::Damaged,
+            (_, true, None) => State::Running,
+            (_, true, Some(_)) => State::Waiting,
+            (_, false, Some(_)) => State::Ended,
+            (_, false, None) => State::Interrupted,
+        }
+    }
+
+    /// Whether the last turn has ended, as far as can be read.
+    fn rests(self) -> bool {
+        matches!(self, State::Ended | State::Waiting | State::Damaged)
+    }
+}
+
+fn started(event: &Event) -> Option<&Started> {
+    if let What::Started(started) = &event.what { Some(started) } else { None }
+}
+
+fn finished(event: &Event) -> Option<&Finished> {
+    if let What::Finished(finished) = &event.what { Some(finished) } else { None }
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Bytes of all files below `folder`; what goes while it is looked at counts nothing.
+pub fn bytes_below(folder: &Path) -> io::Result<u64> {
+    let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let mut bytes = 0;
+    let entries = match fs::read_dir(folder) {
+        Err(error) if gone(&error) => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.metadata() {
+            Ok(found) if found.is_dir() => bytes += bytes_below(&entry.path())?,
+            Ok(found) => bytes += found.len(),
+            Err(error) if gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
 /// A run that was read.
 pub struct Read {
     /// Its events.
@@ -82,6 +170,7 @@ pub struct Read {
     pub folder: PathBuf,
     ledger: Ledger,
     state: State,
+    condition: Condition,
     digest: Option<Digest>,
 }
 
@@ -92,28 +181,19 @@ impl Read {
         let (events, reading) = Reading::all(folder)?;
         let mut ledger = Ledger::default();
         events.iter().for_each(|event| ledger.fold(event));
-        let has_ended = matches!(events.last().map(|event| &event.what), Some(What::Finished(_)));
-        let state = match (reading.condition(), owned, has_ended) {
-            (Condition::Damaged { .. }, ..) => State::Damaged,
-            (_, true, false) => State::Running,
-            (_, true, true) => State::Waiting,
-            (_, false, true) => State::Ended,
-            (_, false, false) => State::Interrupted,
-        };
-        Ok(Read { events, folder: folder.to_owned(), ledger, state, digest: reading.digest() })
+        let condition = reading.condition().clone();
+        let state = State::of(&condition, owned, events.last());
+        Ok(Read { events, folder: folder.to_owned(), ledger, state, condition, digest: reading.digest() })
     }
 
     /// Its first event.
     pub fn started(&self) -> Option<&Started> {
-        match self.events.first().map(|event| &event.what) {
-            Some(What::Started(started)) => Some(started),
-            _ => None,
-        }
+        self.events.first().and_then(started)
     }
 
     /// The end of its last turn.
     pub fn finished(&self) -> Option<&Finished> {
-        self.events.iter().rev().find_map(|event| if let What::Finished(finished) = &event.what { Some(finished) } else { None })
+        self.events.iter().rev().find_map(finished)
     }
 
     /// The model that was asked last.
@@ -125,34 +205,41 @@ impl Read {
         asked.or_else(|| self.started().map(|started| started.model.id.clone()))
     }
 
-    /// Whether its last turn has ended.
-    fn rests(&self) -> bool {
-        matches!(self.state, State::Ended | State::Waiting | State::Damaged)
-    }
-
     /// Its state.
     pub fn state(&self) -> State {
         self.state
     }
 
+    /// The seal of its last good line.
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+
+    /// The state of its lines.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
     /// The run in one object.
-    pub fn summary(&self) -> Summary {
+    fn summary(&self) -> io::Result<Summary> {
         let started = self.started();
-        Summary {
-            run: self.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        Ok(Summary {
+            run: name(&self.folder),
             state: self.state,
             // A turn that came later and has not ended has no outcome yet.
-            outcome: self.finished().filter(|_| self.rests()).map(|finished| finished.outcome.word()),
+            outcome: self.finished().filter(|_| self.state.rests()).map(|finished| finished.outcome.word()),
             task: started.map(|started| text_of(&started.task.parts)).unwrap_or_default(),
-            turns: self.ledger.turns,
+            turns: Some(self.ledger.turns),
+            bytes: bytes_below(&self.folder)?,
             cost_nano_usd: self.ledger.cost(),
             started: self.events.first().map(|event| event.at),
+            last: self.events.last().map(|event| event.at),
             workspace: started.map(|started| started.task.workspace.clone()),
-        }
+        })
     }
 
     /// The run in one object, with more of it.
-    pub fn details(&self) -> Details {
+    pub fn details(&self) -> io::Result<Details> {
         let mut agents: Vec<String> = self.events.iter().map(|event| event.agent.to_string()).collect();
         agents.sort();
         agents.dedup();
@@ -161,16 +248,16 @@ impl Read {
             .iter()
             .rev()
             .find_map(|event| if let What::Verified(verified) = &event.what { Some(verified.clone()) } else { None });
-        Details {
-            summary: self.summary(),
+        Ok(Details {
+            summary: self.summary()?,
             model: self.model(),
             agents,
             usage: self.ledger.usage,
             checks,
-            answer: self.finished().filter(|_| self.rests()).and_then(|finished| finished.answer.clone()),
+            answer: self.finished().filter(|_| self.state.rests()).and_then(|finished| finished.answer.clone()),
             active_ms: self.ledger.active_ms,
             events: self.events.len() as u64,
             digest: self.digest,
-        }
+        })
     }
 }

@@ -5,7 +5,7 @@ use crate::harness::Harness;
 use crate::ledger::Ledger;
 use model::{Message, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{CallId, Check, Digest, Fault, FileSeen, ModelSpec, Outcome, Part, Seq, Started, Status, ToolSpec, Verdict};
+use trace::{CallId, Check, Digest, Fault, FileSeen, ModelSpec, Outcome, Part, RunId, Seq, Started, Status, ToolSpec, Verdict};
 
 impl Progress {
     /// The harness that the run started with.
@@ -16,6 +16,21 @@ impl Progress {
     /// What the run started from; absent before its first event.
     pub fn started(&self) -> Option<&Started> {
         self.started.as_deref()
+    }
+
+    /// The run's name; absent before its first event.
+    pub fn run(&self) -> Option<&RunId> {
+        self.run.as_ref()
+    }
+
+    /// Whether the record lost what came after its last event, and the agent was not told yet: the workspace may be ahead.
+    pub fn has_lost_its_end(&self) -> bool {
+        self.lost_its_end
+    }
+
+    /// Whether a damaged line may have said that one of the open calls began.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt
     }
 
     /// The instructions that every prompt begins with.
