@@ -160,9 +160,19 @@ impl Progress {
             What::Verified(verified) => self.verify(verified),
             What::Finished(finished) => self.finish(finished),
             What::Granted(granted) => self.secrets.extend(granted.secrets.iter().cloned()),
-            What::Recovered(_) | What::Unknown { .. } => {}
+            What::Recovered(recovered) => self.recover(recovered),
+            What::Unknown { .. } => {}
         }
         self.write();
+    }
+
+    fn recover(&mut self, recovered: &Recovered) {
+        let calls_are_open = self.open_calls().next().is_some();
+        self.in_doubt = calls_are_open;
+        if recovered.run.is_some() {
+            self.run.clone_from(&recovered.run);
+            self.lost_its_end = true;
+        }
     }
 
     /// Extends the transcript by what is final: a reply is so once its calls are closed.

@@ -57,6 +57,32 @@ pub struct Letters {
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
+/// The letters in the inbox of the run in the folder `run` that are not among the names in `delivered`, as they lie there, in
+/// order of name. Nothing is removed: this is for who does not own the run.
+pub(crate) fn undelivered(run: &Path, delivered: &BTreeSet<String>) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let entries = match fs::read_dir(run.join("inbox")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut letters = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || delivered.contains(&name) {
+            continue;
+        }
+        match fs::read(entry.path()) {
+            // Its owner has taken it in meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(bytes) if serde_json::from_slice::<Letter>(&bytes).is_ok() => letters.push((name, bytes)),
+            Ok(_) => {}
+        }
+    }
+    letters.sort();
+    Ok(letters)
+}
+
 /// What waits in the inbox of the run in the folder `run` and is not among the names in `delivered`. Files of delivered
 /// names are removed: their event is written, so they are no longer needed.
 ///

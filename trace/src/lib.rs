@@ -5,6 +5,7 @@
 //! leave something for the owner in its inbox ([`inbox`]). Nothing here knows models, tools or prompts.
 
 mod anew;
+mod archive;
 mod blobs;
 mod budget;
 mod call;
@@ -25,6 +26,7 @@ mod reply;
 pub mod secrets;
 mod started;
 
+pub use archive::{ArchiveError, Archived, Imported, export, import, run_of};
 pub use blobs::Blobs;
 pub use budget::{Cost, Limits, LongPrice, NanoUsd, Price, Usage};
 pub use call::{Called, Child, FileSeen, Observed, Sight, Status, ToolCall};
@@ -36,7 +38,7 @@ pub use glance::{Extent, Glance};
 pub use grant::Grant;
 pub use ids::{AgentPath, CallId, Digest, RunId, Seq};
 pub use line::{Damage, VERSION};
-pub use lock::{Owner, owner};
+pub use lock::{Held, Owner, hold, owner};
 pub use outcome::{Exhausted, Finished, Outcome, Unavailable};
 pub use read::{Condition, Neighbour, Reading};
 pub use record::{Moment, Observer, Record, RecordError, blobs};

@@ -23,6 +23,21 @@ pub struct Owner {
     pub since: String,
 }
 
+/// A run that is held and not worked on: nobody else can own it until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    /// The lock is held as long as this file is open.
+    _lock: File,
+}
+
+/// Holds the run in the folder `run`, so that nobody begins to work on it.
+///
+/// # Errors
+/// Where another process owns it, or the disk refuses.
+pub fn hold(run: &Path, clock: &dyn Clock) -> Result<Held, RecordError> {
+    own(run, clock).map(|lock| Held { _lock: lock })
+}
+
 /// Takes the run's lock and writes down who has it.
 pub(crate) fn own(run: &Path, clock: &dyn Clock) -> Result<File, RecordError> {
     let path = run.join("lock");

@@ -40,7 +40,7 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Leave a message for a run; its owner takes it in between two steps.
     Send(SendArgs),
-    /// List the runs, newest first.
+    /// List the runs, newest first; prune, export and import them.
     Runs(RunsArgs),
     /// Show a run: its story, its events, its cost, a request, or whether its record is intact.
     Show(ShowArgs),
@@ -242,10 +242,75 @@ pub struct SendArgs {
 
 /// `autosage runs`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct RunsArgs {
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// What to do with them; they are listed where nothing is said.
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+/// What can be done with runs besides listing them.
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// Remove old runs, and what dead sessions left behind; shows what would go and asks first.
+    ///
+    /// A run goes where every condition that is given says so, the oldest first. Never one that somebody works on.
+    #[command(after_help = "Examples:\n  autosage runs prune --older-than 30d --keep 50\n  \
+        autosage runs prune --size 2G --yes")]
+    Prune(PruneArgs),
+    /// Write a run into one file that opens elsewhere and can be verified there.
+    ///
+    /// It holds the record, its blobs and what waits in its inbox. A run may be worked on meanwhile: it is written up to its
+    /// last whole event.
+    Export(ExportArgs),
+    /// Read a run from a file that `export` wrote; nothing is taken that does not verify.
+    Import(ImportArgs),
+}
+
+/// `autosage runs prune`.
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Runs whose last event is older than this, such as 12h, 30d or 8w.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<Duration>,
+    /// Runs beyond the newest N.
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// As many as must go for the rest to take no more than this, such as 500M or 2G.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub size: Option<u64>,
+    /// Also runs that were broken off or are damaged.
+    #[arg(long)]
+    pub all: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl PruneArgs {
+    /// Whether any condition chooses runs.
+    pub fn is_choice(&self) -> bool {
+        self.older_than.is_some() || self.keep.is_some() || self.size.is_some()
+    }
+}
+
+/// `autosage runs export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The run; the start of its name is enough where it is unique.
+    pub run: String,
+    /// The file, which must not exist; `-` is standard output [default: RUN.tar.gz].
+    pub file: Option<PathBuf>,
+}
+
+/// `autosage runs import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The file; `-` is standard input.
+    pub file: PathBuf,
 }
 
 /// `autosage show`.
@@ -356,6 +421,32 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// As a length of time; days and weeks too.
+fn age(text: &str) -> Result<Duration, String> {
+    let unit = if text.ends_with('d') { 86_400 } else { 7 * 86_400 };
+    let number = text.strip_suffix(['d', 'w']).and_then(|number| number.parse::<u64>().ok());
+    match number.and_then(|number| number.checked_mul(unit)) {
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => duration(text).map_err(|_| format!("`{text}` is not an age: expected such as 12h, 30d or 8w")),
+    }
+}
+
+/// `500M`, `2G`; a bare number is bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a size: expected such as 500M or 2G");
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..split].parse().map_err(|_| wrong())?;
+    let unit = match text[split..].trim_end_matches('B') {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
 /// Dollars with up to nine decimals.
 pub fn usd(text: &str) -> Result<NanoUsd, String> {
     let wrong = || format!("`{text}` is not an amount of dollars: expected such as 0.50");
@@ -385,6 +476,14 @@ mod tests {
         assert_eq!(usd("0.5"), Ok(NanoUsd(500_000_000)));
         assert_eq!(usd("12"), Ok(NanoUsd(12_000_000_000)));
         assert!(["", ".5", "1,5", "-1", "1e3", "0.0000000001"].iter().all(|text| usd(text).is_err()));
+    }
+
+    #[test]
+    fn ages_and_sizes_are_read_strictly() {
+        assert_eq!([age("30d"), age("8w"), age("12h")].map(|age| age.unwrap().as_secs()), [2_592_000, 4_838_400, 43_200]);
+        assert!(["", "d", "1y", "-1d", "1.5d"].iter().all(|text| age(text).is_err()));
+        assert_eq!([bytes("7"), bytes("500M"), bytes("2GB")].map(Result::unwrap), [7, 500_000_000, 2_000_000_000]);
+        assert!(["", "G", "2X", "-1", "1.5G", "99999999999T"].iter().all(|text| bytes(text).is_err()));
     }
 
     #[test]

@@ -61,9 +61,8 @@ impl From<engine::EngineError> for Failure {
         match error {
             engine::EngineError::Harness(_) => Failure::Usage(error.into()),
             engine::EngineError::Sandbox(error) => error.into(),
-            engine::EngineError::Record(_) | engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) => {
-                Failure::Infrastructure(error.into())
-            }
+            engine::EngineError::Record(error) => error.into(),
+            engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) => Failure::Infrastructure(error.into()),
         }
     }
 }

@@ -31,14 +31,19 @@ impl Home {
         &self.folder
     }
 
+    /// The folder of all runs.
+    pub fn runs_folder(&self) -> PathBuf {
+        self.folder.join("runs")
+    }
+
     /// The folder of the run `id`.
     pub fn run(&self, id: &RunId) -> PathBuf {
-        self.folder.join("runs").join(id.as_str())
+        self.runs_folder().join(id.as_str())
     }
 
     /// The folders of all runs, newest first.
     pub fn runs(&self) -> Result<Vec<(RunId, PathBuf)>, Failure> {
-        let folder = self.folder.join("runs");
+        let folder = self.runs_folder();
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             read => read.with_context(|| format!("reading {}", folder.display())).map_err(Failure::Infrastructure)?,

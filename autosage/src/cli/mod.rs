@@ -2,6 +2,7 @@
 
 mod args;
 mod build;
+mod carry;
 mod config;
 mod demo;
 mod doctor;
@@ -10,6 +11,7 @@ mod home;
 mod project;
 mod proof;
 mod prose;
+mod prune;
 mod resume;
 mod run;
 mod runs;

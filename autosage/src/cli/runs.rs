@@ -1,16 +1,26 @@
 //! `autosage runs`: every run, newest first.
 
-use super::args::RunsArgs;
+use super::args::{RunsArgs, RunsCommand};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
 use super::prose::{clean, counted, cut_to, size};
 use super::summary::Summary;
 use super::view::look;
+use super::{carry, prune};
 use crate::Parts;
 
-/// Prints the list.
+/// Prints the list, or does what was said.
 pub fn runs(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
+    match &args.command {
+        None => list(args, home, parts),
+        Some(RunsCommand::Prune(args)) => prune::prune(args, home, parts),
+        Some(RunsCommand::Export(args)) => carry::export(args, home, parts),
+        Some(RunsCommand::Import(args)) => carry::import(args, home, parts),
+    }
+}
+
+fn list(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
     let runs = home.runs()?;
     let (_, width) = look(parts);
     for (id, folder) in &runs {

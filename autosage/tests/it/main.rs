@@ -6,6 +6,7 @@ mod commands;
 mod contract;
 mod demo;
 mod examples;
+mod record;
 mod scenarios;
 mod secrets;
 mod support;

@@ -1,0 +1,397 @@
+//! A record that survives what happens to disks and processes, through the real binary: damage, a full or read-only disk,
+//! second owners, many runs at once, and the commands that carry and remove runs.
+
+use crate::support::server::{Answer, Server};
+use crate::support::{Called, Place, SteppedClock, files};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use trace::{Condition, Reading, What};
+
+fn call(name: &str, arguments: Value) -> Answer {
+    Answer { calls: vec![json!({"name": name, "arguments": arguments})], ..Answer::default() }
+}
+
+fn bash(command: &str) -> Answer {
+    call("bash", json!({"command": command}))
+}
+
+/// A run of the real binary against `answers`.
+fn run(place: &Place, server: &Server, more: &[&str]) -> Called {
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(server, &work));
+    args.extend(more);
+    place.start(&args)
+}
+
+fn id(place: &Place) -> String {
+    place.run_folder().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn resume(place: &Place, more: &[&str]) -> Called {
+    place.start(&[&["resume", "--last", "--config", "none"], more].concat())
+}
+
+/// Every line of the run is whole and chained, and every blob is there.
+fn verifies(place: &Place) {
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 0 && proof.out.starts_with("intact"), "{proof:?}");
+}
+
+#[test]
+fn f1_torn_line_at_any_byte_is_put_aside_and_nothing_is_welded() {
+    let (place, server) = (Place::new("f1-torn"), Server::start(vec![bash("echo größer")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let path = place.run_folder().join("trace.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    let whole_lines = place.events().len() - 1;
+    // Each place in the line is read by the library; the binary goes on from some of them.
+    for end in last + 1..whole.len() {
+        fs::write(&path, &whole[..end]).unwrap();
+        let (events, reading) = Reading::all(&place.run_folder()).unwrap();
+        assert_eq!(events.len(), whole_lines);
+        assert!(matches!(reading.condition(), Condition::Torn { .. }), "{end}: {:?}", reading.condition());
+    }
+    for end in [last + 1, last + 100, whole.len() - 1] {
+        fs::write(&path, &whole[..end]).unwrap();
+        let shown = place.start(&["show", "--last"]);
+        assert!(shown.code == 0 && shown.err.contains("puts them aside"), "{shown:?}");
+        let resumed = resume(&place, &["-m", "on"]);
+        assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+        verifies(&place);
+        let now = fs::read(&path).unwrap();
+        assert!(now.starts_with(&whole[..last]), "every line that was whole is there");
+        let recovered = place.events().into_iter().find_map(|event| match event.what {
+            What::Recovered(recovered) => Some(recovered),
+            _ => None,
+        });
+        let kept = trace::blobs(&place.run_folder()).get(&recovered.unwrap().blob).unwrap();
+        assert_eq!(kept, &whole[last..end]);
+    }
+}
+
+#[test]
+fn f1_welded_lines_leave_a_run_that_is_shown_with_both_neighbours_and_goes_on_as_a_new_one() {
+    let (place, server) =
+        (Place::new("f1-welded"), Server::start(vec![bash("echo one >> counter"), bash("echo two >> counter")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let (old, path) = (id(&place), place.run_folder().join("trace.jsonl"));
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // The observation of the first command and the request behind it stand on one line.
+    let welded = [lines[..4].concat(), lines[4].trim_end().to_owned(), lines[5..].concat()].concat();
+    fs::write(&path, &welded).unwrap();
+
+    let shown = place.start(&["show", "--last"]);
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    let told = ["line 4: ", "line 5: the line is not an event", "line 6 reads as an event again: ", "Replied", "--as-new"];
+    assert!(told.iter().all(|words| shown.err.contains(words)), "{}", shown.err);
+    let events = place.start(&["show", "--last", "--events"]);
+    assert!(events.code == 0 && events.out.lines().count() == 4 && events.err.contains("line 6"), "{events:?}");
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 1 && proof.out.contains("line 6 reads as an event again: "), "{proof:?}");
+    let listed = place.start(&["runs"]);
+    assert!(listed.code == 0 && listed.out.contains("damaged"), "{listed:?}");
+    let refused = resume(&place, &["-m", "on"]);
+    assert!(refused.code == 4 && refused.err.contains("--as-new"), "{refused:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), welded, "nothing was written");
+
+    let anew = place.start(&["resume", &old, "--config", "none", "--as-new", "--json"]);
+    assert_eq!(anew.code, 0, "{anew:?}");
+    let new = id(&place);
+    assert_ne!(new, old);
+    let last: Value = serde_json::from_str(anew.out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["kind"], &last["run"]), (&"Finished".into(), &new.as_str().into()), "the run says its own name");
+    verifies(&place);
+    let story = place.start(&["show", &new]).out;
+    assert!(story.contains(&format!("run {new} goes on from here")), "{story}");
+    let told = server.bodies().pop().unwrap();
+    assert!(told.contains("damaged and is lost") && told.contains("its outcome is unknown"), "{told}");
+    assert_eq!(place.read("counter"), "one\ntwo\n", "nothing was begun a second time");
+    assert_eq!(fs::read_to_string(&path).unwrap(), welded, "the old run is left as it is");
+    let sound = place.start(&["resume", &new, "--config", "none", "--as-new", "-m", "on"]);
+    assert!(sound.code == 2 && sound.err.contains("is not damaged"), "{sound:?}");
+}
+
+#[test]
+fn f1_full_disk_after_any_amount_leaves_whole_lines_and_a_run_that_goes_on() {
+    // No file may grow beyond some KiB, as on a disk that is full.
+    for kib in [8, 9, 11, 13] {
+        let commands = (0..12).map(|_| bash("echo 0123456789012345678901234567890123456789")).collect();
+        let (place, server) = (Place::new(&format!("f1-full-{kib}")), Server::start(commands));
+        let work = place.work().display().to_string();
+        let mut args = vec!["run", "go"];
+        args.extend(place.arguments(&server, &work));
+        let limited = place.limited(kib, &args);
+        assert_eq!(limited.code, 4, "{limited:?}");
+        assert!(limited.err.contains("trace.jsonl") && limited.err.contains("AUTOSAGE_HOME"), "{}", limited.err);
+        verifies(&place);
+        let before = fs::read(place.run_folder().join("trace.jsonl")).unwrap();
+        assert!(before.ends_with(b"\n") && before.len() <= kib as usize * 1024, "{kib}: {} bytes", before.len());
+        // Still full: nothing is welded to what is there.
+        let work = place.work().display().to_string();
+        let still = place.limited(kib, &["resume", "--last", "--config", "none"]);
+        assert_eq!(still.code, 4, "{work}: {still:?}");
+        let resumed = resume(&place, &[]);
+        assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+        assert!(fs::read(place.run_folder().join("trace.jsonl")).unwrap().starts_with(&before));
+        verifies(&place);
+    }
+}
+
+#[test]
+fn f1_two_processes_cannot_append_to_one_record() {
+    // The command of the first waits, so that the second comes meanwhile; each reply holds 200 KB.
+    let long = "x".repeat(200_000);
+    let wait = Answer { text: Some(long.clone()), ..bash("echo begun > begun; while ! test -e go; do sleep 0.02; done") };
+    let (place, server) = (Place::new("f1-two"), Server::start(vec![wait, Answer { text: Some(long), ..bash("true") }]));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let first = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_exists(&place.work().join("begun"));
+    for more in [&[][..], &["--as-new"], &["-m", "also"]] {
+        let second = resume(&place, more);
+        assert!(matches!(second.code, 2 | 4), "{second:?}");
+        if !more.contains(&"--as-new") {
+            assert!(second.err.contains(&format!("process {}", first.id())), "the first is named: {}", second.err);
+        }
+    }
+    fs::write(place.work().join("go"), "").unwrap();
+    assert!(first.wait_with_output().unwrap().status.success());
+    verifies(&place);
+    assert!(fs::metadata(place.run_folder().join("trace.jsonl")).unwrap().len() > 400_000);
+}
+
+fn until_exists(path: &Path) {
+    let deadline = 6000;
+    let found = (0..deadline).any(|_| {
+        path.exists() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }
+    });
+    assert!(found, "{} never came", path.display());
+}
+
+#[test]
+fn f2_a_second_owner_is_refused_with_the_pid_of_the_first_whatever_the_lock_says() {
+    let (place, server) =
+        (Place::new("f2"), Server::start(vec![bash("echo begun > begun; while ! test -e go; do sleep 0.02; done")]));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let first = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until_exists(&place.work().join("begun"));
+    let before = place.events().len();
+    let second = resume(&place, &["-m", "on"]);
+    assert!(second.code == 4 && second.err.contains(&format!("process {}", first.id())), "{second:?}");
+    assert_eq!(place.events().len(), before);
+    let waiting = place.start(&["runs", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&waiting.out).unwrap()["state"], "running");
+    fs::write(place.work().join("go"), "").unwrap();
+    assert!(first.wait_with_output().unwrap().status.success());
+
+    // A lock that is missing, says nothing, or leads elsewhere.
+    let (lock, elsewhere) = (place.run_folder().join("lock"), place.home().join("precious"));
+    fs::remove_file(&lock).unwrap();
+    assert_eq!(place.start(&["show", "--last", "--verify"]).code, 0);
+    assert_eq!(resume(&place, &["-m", "on"]).code, 0);
+    fs::write(&lock, "\0\0foreign").unwrap();
+    assert_eq!(resume(&place, &["-m", "on"]).code, 0);
+    fs::write(&elsewhere, "precious").unwrap();
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
+    let refused = resume(&place, &["-m", "on"]);
+    assert!(refused.code == 4 && refused.err.contains("lock"), "{refused:?}");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious", "a link in place of the lock is not written through");
+}
+
+#[test]
+fn fifty_runs_at_once_in_one_home_lose_no_line() {
+    let (place, server) = (Place::new("fifty"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go", "--json", "--sandbox", "host", "--durability", "process"];
+    args.extend(place.arguments(&server, &work));
+    let children: Vec<_> =
+        (0..50).map(|_| place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()).collect();
+    let outputs: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    let mut told: Vec<String> = outputs.into_iter().map(|output| String::from_utf8(output.stdout).unwrap()).collect();
+    let mut written = Vec::new();
+    for entry in fs::read_dir(place.home().join("runs")).unwrap() {
+        let folder = entry.unwrap().path();
+        let (events, reading) = Reading::all(&folder).unwrap();
+        assert_eq!((reading.condition(), events.last().unwrap().what.kind()), (&Condition::Intact, "Finished"));
+        written.push(fs::read_to_string(folder.join("trace.jsonl")).unwrap());
+    }
+    told.sort();
+    written.sort();
+    assert_eq!(written.len(), 50);
+    assert!(told == written, "what was told is what was written");
+    let listed = place.start(&["runs", "--json"]);
+    assert_eq!(listed.out.lines().filter(|line| line.contains("\"outcome\":\"done\"")).count(), 50);
+}
+
+#[test]
+fn a_damaged_blob_is_named_with_the_event_that_says_less_for_it() {
+    let (place, server) = (Place::new("blob"), Server::start(vec![bash("seq 100000")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let events = place.events();
+    let (seq, blob) = events
+        .iter()
+        .find_map(|event| if let What::Observed(observed) = &event.what { Some((event.seq, observed.blob?)) } else { None })
+        .unwrap();
+    let path = trace::blobs(&place.run_folder()).path(&blob);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[5] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let proof = place.start(&["show", "--last", "--verify"]);
+    assert!(proof.code == 1 && proof.out.contains(&format!("event {seq} (Observed)")), "{proof:?}");
+    assert!(proof.out.contains(&blob.to_string()), "{proof:?}");
+    let exported = place.start(&["runs", "export", &id(&place), "-"]);
+    assert!(exported.code == 1 && exported.err.contains("is not intact"), "{}", exported.err);
+    // What was written of it is in the record and goes on; only the whole output is gone, and the agent is told.
+    server.restart(vec![call("read", json!({"path": format!("output:{seq}")}))]);
+    assert_eq!(resume(&place, &["-m", "on"]).code, 0);
+    let told = server.bodies().pop().unwrap();
+    assert!(told.contains("does not fit its name"), "{}", &told[told.len() - 600..]);
+}
+
+#[test]
+fn f5_a_list_reads_no_whole_records_and_what_is_kept_twice_is_kept_once() {
+    let (place, server) = (Place::new("f5"), Server::start(vec![bash("seq 100000"), bash("seq 100000")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let outputs: Vec<_> = place
+        .events()
+        .iter()
+        .filter_map(|event| if let What::Observed(observed) = &event.what { observed.blob } else { None })
+        .collect();
+    assert!(outputs.len() == 2 && outputs[0] == outputs[1], "{outputs:?}");
+    let blobs = fs::read_dir(place.run_folder().join("blobs")).unwrap().count();
+    let named = place.events().iter().flat_map(|event| event.what.blobs()).collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(blobs, named, "each content lies there once, and nothing else");
+    let listed: Value = serde_json::from_str(&place.start(&["runs", "--json"]).out).unwrap();
+    let bytes: usize = files(&place.run_folder()).iter().map(|(_, content)| content.len()).sum();
+    assert_eq!(listed["bytes"], bytes);
+}
+
+/// The folder of a second machine's home.
+fn elsewhere(place: &Place) -> std::path::PathBuf {
+    place.home().with_file_name("elsewhere")
+}
+
+/// The real binary with the second home.
+fn there(place: &Place, args: &[&str]) -> Called {
+    let output = place.command(args).env("AUTOSAGE_HOME", elsewhere(place)).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Called { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn a_run_is_exported_as_one_file_that_opens_elsewhere_and_goes_on_there() {
+    let (place, server) = (Place::new("export"), Server::start(vec![bash("seq 100000")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let id = id(&place);
+    assert_eq!(place.start(&["send", &id, "and then?"]).code, 0);
+    let (file, again) = (place.home().with_file_name("run.tar.gz"), place.home().with_file_name("again.tar.gz"));
+    let (path, second) = (file.display().to_string(), again.display().to_string());
+    let exported = place.start(&["runs", "export", &id, &path]);
+    assert!(exported.code == 0 && exported.err.contains("blobs in"), "{exported:?}");
+    assert_eq!(place.start(&["runs", "export", &id, &second]).code, 0);
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&again).unwrap(), "the same record gives the same bytes");
+    let taken = place.start(&["runs", "export", &id, &path]);
+    assert!(taken.code == 2 && taken.err.contains("is there already"), "{taken:?}");
+
+    let imported = there(&place, &["runs", "import", &path]);
+    assert!(imported.code == 0 && imported.err.contains("is imported"), "{imported:?}");
+    let (old, new) = (place.run_folder(), elsewhere(&place).join("runs").join(&id));
+    let kept = |folder: &Path| {
+        let mut kept = files(folder);
+        kept.retain(|(path, _)| path != Path::new("lock"));
+        kept
+    };
+    assert!(kept(&old) == kept(&new), "everything is there as it was");
+    let mode = |path: &Path| std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions()) & 0o777;
+    assert_eq!([mode(&new), mode(&new.join("trace.jsonl"))], [0o700, 0o600]);
+    assert_eq!(there(&place, &["show", &id]).out, place.start(&["show", &id]).out);
+    assert!(there(&place, &["show", &id, "--verify"]).out.starts_with("intact"));
+    assert_eq!(there(&place, &["show", &id, "--prompt", "1"]).out.trim_end(), server.bodies()[0]);
+    let known = there(&place, &["runs", "import", &path]);
+    assert!(known.code == 0 && known.err.contains("here already, with the same content"), "{known:?}");
+
+    let resumed = there(&place, &["resume", &id, "--config", "none"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    assert!(server.bodies().pop().unwrap().contains("and then?"), "what waited in the inbox came along");
+    let parted = there(&place, &["runs", "import", &path]);
+    assert!(parted.code == 2 && parted.err.contains("with another content"), "{parted:?}");
+    // What is left of the work is nothing but runs.
+    let names = fs::read_dir(elsewhere(&place).join("runs")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), [id.as_str()]);
+    let beside = fs::read_dir(file.parent().unwrap())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+    assert_eq!(beside.count(), 0, "no half archive is left");
+}
+
+#[test]
+fn where_its_workspace_is_not_a_run_is_imported_and_says_so() {
+    let (place, server) = (Place::new("import-bare"), Server::start(Vec::new()));
+    let gone = place.home().with_file_name("gone");
+    fs::create_dir(&gone).unwrap();
+    let mut args = vec!["run", "go"];
+    let work = gone.display().to_string();
+    args.extend(place.arguments(&server, &work));
+    assert_eq!(place.start(&args).code, 0);
+    fs::remove_dir_all(&gone).unwrap();
+    let file = place.home().with_file_name("run.tar.gz").display().to_string();
+    assert_eq!(place.start(&["runs", "export", &id(&place), &file]).code, 0);
+    let imported = there(&place, &["runs", "import", &file]);
+    assert!(imported.code == 0 && imported.err.contains("is not here"), "{imported:?}");
+    let resumed = there(&place, &["resume", "--last", "--config", "none", "-m", "on"]);
+    assert!(resumed.code == 2 && resumed.err.contains(&work), "{resumed:?}");
+}
+
+#[test]
+fn runs_are_pruned_by_what_was_said_and_never_without_a_yes() {
+    let (place, server) = (Place::new("prune"), Server::start(Vec::new()));
+    let more = ["--sandbox", "host", "--durability", "process"];
+    for _ in 0..3 {
+        assert_eq!(run(&place, &server, &more).code, 0);
+    }
+    // One was broken off, and left what a session leaves that was killed.
+    let broken = place.run_folder();
+    let path = broken.join("trace.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let last = text.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&path, &text[..last]).unwrap();
+    fs::create_dir_all(broken.join("session/home")).unwrap();
+    fs::write(broken.join("session/home/left"), "left").unwrap();
+    fs::write(broken.join("blobs/.draft-1-0-0"), "half").unwrap();
+    let runs = || fs::read_dir(place.home().join("runs")).unwrap().count();
+    let prune = |args: &[&str]| place.start(&[&["runs", "prune"], args].concat());
+
+    let asked = prune(&["--keep", "0"]);
+    assert!(asked.code == 0 && asked.err.contains("nothing was removed; --yes removes 2 runs and 2 leftovers"), "{asked:?}");
+    assert_eq!((asked.out.lines().count(), runs()), (4, 3));
+    for kept in [&["--keep", "3"][..], &["--older-than", "1d"], &["--size", "1G"], &["--keep", "0", "--older-than", "1d"]] {
+        let nothing = prune(&[kept, &["--yes"]].concat());
+        assert_eq!((nothing.code, runs()), (0, 3), "{nothing:?}");
+        assert!(!broken.join("session").exists() && !broken.join("blobs/.draft-1-0-0").exists(), "what was left behind goes");
+    }
+    let pruned = prune(&["--keep", "2", "--yes"]);
+    assert!(pruned.code == 0 && pruned.err.contains("freed"), "{pruned:?}");
+    assert_eq!(runs(), 2);
+    assert_eq!(prune(&["--size", "0", "--yes"]).code, 0);
+    assert_eq!((runs(), broken.exists()), (1, true), "what was broken off stays until it is said");
+    let held = trace::hold(&broken, &SteppedClock::new()).unwrap();
+    assert_eq!(prune(&["--keep", "0", "--all", "--yes"]).code, 0);
+    assert!(broken.exists(), "nothing is taken from who works on it");
+    drop(held);
+    assert_eq!(prune(&["--keep", "0", "--all", "--yes"]).code, 0);
+    assert_eq!(runs(), 0);
+    let nothing = prune(&[]);
+    assert!(nothing.code == 0 && nothing.err.contains("--older-than"), "{nothing:?}");
+}
