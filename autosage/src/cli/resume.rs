@@ -51,6 +51,10 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     }
     let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let workspace = started.task.workspace.clone();
+    if !workspace.is_dir() {
+        let place = super::prose::clean(&workspace.display().to_string());
+        return Err(Failure::usage(format!("the run's workspace {place} is not here: go on with it where that is")));
+    }
     let Settled { config, .. } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
     let before = progress.model();

@@ -240,9 +240,12 @@ fn a_damaged_blob_is_named_with_the_event_that_says_less_for_it() {
     let (place, server) = (Place::new("blob"), Server::start(vec![bash("seq 100000")]));
     assert_eq!(run(&place, &server, &[]).code, 0);
     let events = place.events();
-    let (seq, blob) = events
+    let (seq, at, blob) = events
         .iter()
-        .find_map(|event| if let What::Observed(observed) = &event.what { Some((event.seq, observed.blob?)) } else { None })
+        .find_map(|event| match &event.what {
+            What::Observed(observed) => Some((event.seq, event.cause?, observed.blob?)),
+            _ => None,
+        })
         .unwrap();
     let path = trace::blobs(&place.run_folder()).path(&blob);
     let mut bytes = fs::read(&path).unwrap();
@@ -254,10 +257,10 @@ fn a_damaged_blob_is_named_with_the_event_that_says_less_for_it() {
     let exported = place.start(&["runs", "export", &id(&place), "-"]);
     assert!(exported.code == 1 && exported.err.contains("is not intact"), "{}", exported.err);
     // What was written of it is in the record and goes on; only the whole output is gone, and the agent is told.
-    server.restart(vec![call("read", json!({"path": format!("output:{seq}")}))]);
+    server.restart(vec![call("read", json!({"path": format!("output:{at}")}))]);
     assert_eq!(resume(&place, &["-m", "on"]).code, 0);
     let told = server.bodies().pop().unwrap();
-    assert!(told.contains("does not fit its name"), "{}", &told[told.len() - 600..]);
+    assert!(told.contains("the kept output cannot be read: it is damaged"), "{}", &told[told.len() - 600..]);
 }
 
 #[test]
