@@ -7,6 +7,7 @@ mod contract;
 mod demo;
 mod examples;
 mod record;
+mod histories;
 mod scenarios;
 mod secrets;
 mod support;

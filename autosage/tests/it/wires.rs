@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use trace::{Event, Observed, Replied, Said, Status, What, text_of};
 
 /// What came of a run.
-struct Played {
-    place: Place,
-    server: Server,
-    called: Called,
-    events: Vec<Event>,
+pub struct Played {
+    pub place: Place,
+    pub server: Server,
+    pub called: Called,
+    pub events: Vec<Event>,
 }
 
 /// Runs the binary against `answers`, a JSON list, and sees to it that each of them was asked for and every fault served.
-fn play(name: &str, wire: Wire, answers: &str, more: &[&str]) -> Played {
+pub fn play(name: &str, wire: Wire, answers: &str, more: &[&str]) -> Played {
     let answers = script(answers);
     let (count, faults) = (answers.len(), answers.iter().filter(|answer| answer.is_fault()).count());
     let (place, server) = (Place::new(&format!("{name}-{wire:?}")), Server::start(answers));
@@ -37,14 +37,14 @@ struct Sent {
 }
 
 impl Played {
-    fn observed(&self) -> Vec<&Observed> {
+    pub fn observed(&self) -> Vec<&Observed> {
         self.events
             .iter()
             .filter_map(|event| if let What::Observed(observed) = &event.what { Some(observed) } else { None })
             .collect()
     }
 
-    fn replied(&self) -> Vec<&Replied> {
+    pub fn replied(&self) -> Vec<&Replied> {
         self.events
             .iter()
             .filter_map(|event| if let What::Replied(replied) = &event.what { Some(replied) } else { None })
@@ -52,11 +52,11 @@ impl Played {
     }
 
     /// What the agent saw of each call.
-    fn seen(&self) -> Vec<String> {
+    pub fn seen(&self) -> Vec<String> {
         self.observed().iter().map(|observed| text_of(&observed.content)).collect()
     }
 
-    fn done(&self) {
+    pub fn done(&self) {
         assert_eq!((self.called.code, self.called.out.as_str()), (0, "Done.\n"), "{}", self.called.err);
     }
 
@@ -91,7 +91,7 @@ impl Played {
     }
 
     /// Each call that was sent back has one result, in its order.
-    fn is_paired(&self, wire: Wire) -> usize {
+    pub fn is_paired(&self, wire: Wire) -> usize {
         let Sent { calls, results } = self.sent(wire);
         let ids: Vec<&String> = calls.iter().map(|call| &call.0).collect();
         assert_eq!(ids, results.iter().map(|result| &result.0).collect::<Vec<_>>());
