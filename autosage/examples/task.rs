@@ -47,6 +47,8 @@ async fn go() -> Result<(), Box<dyn Error>> {
         hidden: Vec::new(),
         user_home: None,
         limits: sandbox::Limits::default(),
+        access: sandbox::Access::Write,
+        names: sandbox::Names::default(),
     };
     let environments = Environments::new(&sandbox, plan);
     let (clock, interrupt) = (Arc::new(RealClock::new()), Interrupt::default());
@@ -70,6 +72,7 @@ async fn go() -> Result<(), Box<dyn Error>> {
         limits: Limits { turns: Some(10), ..Limits::default() },
         max_claims: 3,
         grant: Grant::default(),
+        terms: trace::Terms::default(),
         labels: Default::default(),
     };
     let surroundings = engine::Surroundings {

@@ -1,15 +1,18 @@
 //! Act: the one place through which every call of a tool passes, from the word that it begins to its observation.
 
+use crate::approval::{self, Standing};
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::fill;
 use crate::progress::{OpenCall, Progress};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use sandbox::{Environment, SandboxError};
 use std::borrow::Cow;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
-use tools::Room;
+use tools::{Lasting, Room};
 use trace::secrets::Author;
-use trace::{Called, Digest, Millis, Observed, Secrets, Seq, Status, ToolCall, What};
+use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Secrets, Seq, Status, ToolCall, What};
 
 /// A call's arguments, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,30 +23,60 @@ pub(crate) enum Arguments {
     Refused(String),
 }
 
-/// Serves calls side by side (they are neighbours that leave the world as it is, or a single one) and writes down what
-/// came of each, in call order. Where an interrupt or the end of the time comes first, what has ended is written down and
-/// the rest is left open.
+/// A call that is written down as begun.
+struct Begun<'a> {
+    at: Seq,
+    call: &'a OpenCall,
+    arguments: Arguments,
+    standing: Standing,
+}
+
+/// Serves calls side by side (they are neighbours that leave the world as it is, or a single one), each with the rights
+/// that it has.
 pub(crate) async fn serve(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]) -> Result<(), EngineError> {
+    let standings = calls.iter().map(|call| approval::standing(run.progress(), call)).collect();
+    perform(engine, run, calls, standings).await
+}
+
+/// Sees what the wish of a call leads to, and asks for it. Where nobody is to be asked, the call is served, or denied.
+pub(crate) async fn ask(engine: &Engine<'_>, run: &mut Run, call: &OpenCall) -> Result<(), EngineError> {
+    let standing = match approval::standing(run.progress(), call) {
+        Standing::Wished(wish) => match engine.environments.resolve(&wish.wants) {
+            Ok(wants) => match approval::ruling(run.progress(), &wants) {
+                Standing::Asks(wants) => {
+                    let (id, tool, raw) = (call.id.clone(), call.tool.clone(), call.raw.clone());
+                    let asked = ApprovalAsked { id, tool, raw, wants, why: wish.why };
+                    return run.note(Some(call.reply), What::ApprovalAsked(asked)).map(|_| ());
+                }
+                ruled => ruled,
+            },
+            Err(error) => Standing::Denied(fill(&run.progress().harness().notes().bad_arguments, &[("why", &error.to_string())])),
+        },
+        other => other,
+    };
+    perform(engine, run, std::slice::from_ref(call), vec![standing]).await
+}
+
+/// Serves calls, and writes down what came of each, in call order. Where an interrupt or the end of the time comes first,
+/// what has ended is written down and the rest is left open.
+async fn perform(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall], standings: Vec<Standing>) -> Result<(), EngineError> {
     let mut begun = Vec::new();
-    for call in calls {
+    for (call, standing) in calls.iter().zip(standings) {
         let arguments = read_arguments(engine, run.progress(), call);
-        let seq = run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments)))?.seq;
-        begun.push((seq, call, arguments));
+        let at = run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments, &standing)))?.seq;
+        begun.push(Begun { at, call, arguments, standing });
     }
-    if begun.iter().any(|(_, call, arguments)| changes_world(run.progress(), call, arguments)) {
+    if begun.iter().any(|begun| changes_world(run.progress(), begun)) {
         run.sync()?;
     }
     // Made once, before calls that are served side by side each make one; why it cannot be made is told by each.
     if begun.len() > 1 {
-        let _ = engine.environments.agent().await;
+        let _ = engine.environments.agent(run.progress().grant()).await;
     }
     let mut observed: Vec<Option<Observed>> = vec![None; begun.len()];
     let (seen, left) = (&*run, run.progress().ledger().left().time_ms);
-    let mut serving: FuturesUnordered<_> = begun
-        .iter()
-        .enumerate()
-        .map(|(index, (seq, call, arguments))| async move { (index, answer(engine, seen, *seq, call, arguments).await) })
-        .collect();
+    let serving = begun.iter().enumerate().map(|(index, begun)| async move { (index, answer(engine, seen, begun).await) });
+    let mut serving: FuturesUnordered<_> = serving.collect();
     let time_is_over = time_is_over(engine, left);
     tokio::pin!(time_is_over);
     loop {
@@ -58,9 +91,9 @@ pub(crate) async fn serve(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]
         }
     }
     drop(serving);
-    for ((seq, ..), observed) in begun.iter().zip(observed) {
+    for (begun, observed) in begun.iter().zip(observed) {
         if let Some(observed) = observed {
-            run.note(Some(*seq), What::Observed(observed))?;
+            run.note(Some(begun.at), What::Observed(observed))?;
         }
     }
     Ok(())
@@ -75,7 +108,7 @@ pub(crate) fn settle(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]) -> 
             None => {
                 let note = if run.progress().is_in_doubt() { &notes.interrupted } else { &notes.not_started };
                 let (arguments, note) = (read_arguments(engine, run.progress(), call), note.clone());
-                (run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments)))?.seq, note)
+                (run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments, &Standing::Held)))?.seq, note)
             }
         };
         run.note(Some(seq), What::Observed(Observed::words(call.id.clone(), Status::Interrupted, note)))?;
@@ -84,7 +117,7 @@ pub(crate) fn settle(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]) -> 
 }
 
 /// What is written down before a call is served.
-pub(crate) fn called(progress: &Progress, call: &OpenCall, arguments: &Arguments) -> Called {
+pub(crate) fn called(progress: &Progress, call: &OpenCall, arguments: &Arguments, standing: &Standing) -> Called {
     let tool = progress.tools().iter().find(|tool| tool.name == call.tool);
     let digest = |bytes: serde_json::Result<Vec<u8>>| bytes.ok().map(|bytes| Digest::of(&bytes));
     Called {
@@ -97,7 +130,11 @@ pub(crate) fn called(progress: &Progress, call: &OpenCall, arguments: &Arguments
             Arguments::Usable(value) => Some(value.clone()),
             Arguments::Refused(_) => None,
         },
-        grant: progress.started().and_then(|started| digest(serde_json::to_vec(&started.grant))),
+        grant: digest(serde_json::to_vec(&granted(progress, standing))),
+        approved_by: match standing {
+            Standing::Allowed { by, .. } => Some(by.clone()),
+            _ => None,
+        },
     }
 }
 
@@ -120,21 +157,34 @@ pub(crate) fn read_arguments(engine: &Engine<'_>, progress: &Progress, call: &Op
     }
 }
 
+/// What a call may do beyond its workspace.
+fn granted(progress: &Progress, standing: &Standing) -> Grant {
+    match standing {
+        Standing::Allowed { wants, .. } => progress.grant().with(wants),
+        Standing::Held | Standing::Wished(_) | Standing::Asks(_) | Standing::Pending(_) | Standing::Denied(_) => {
+            progress.grant().clone()
+        }
+    }
+}
+
 /// Whether the intent must be on the disk before the call is served.
-fn changes_world(progress: &Progress, call: &OpenCall, arguments: &Arguments) -> bool {
-    let leaves_it = |tool: &&trace::ToolSpec| tool.name == call.tool && tool.read_only;
-    matches!(arguments, Arguments::Usable(_)) && call.same_as.is_none() && !progress.tools().iter().any(|tool| leaves_it(&tool))
+fn changes_world(progress: &Progress, begun: &Begun<'_>) -> bool {
+    let leaves_it = progress.tools().iter().any(|tool| tool.name == begun.call.tool && tool.read_only);
+    let is_served =
+        matches!((&begun.arguments, &begun.standing), (Arguments::Usable(_), Standing::Held | Standing::Allowed { .. }));
+    is_served && begun.call.same_as.is_none() && !leaves_it
 }
 
 /// What comes of one call.
-async fn answer(engine: &Engine<'_>, run: &Run, at: Seq, call: &OpenCall, arguments: &Arguments) -> Observed {
-    let began = engine.clock.elapsed();
-    let mut observed = match (arguments, &call.same_as) {
-        (Arguments::Refused(why), _) => Observed::words(call.id.clone(), Status::Failed, why),
-        (Arguments::Usable(_), Some(first)) => repeat(run.progress(), call, first),
-        (Arguments::Usable(value), None) => {
+async fn answer(engine: &Engine<'_>, run: &Run, begun: &Begun<'_>) -> Observed {
+    let (call, began) = (begun.call, engine.clock.elapsed());
+    let mut observed = match (&begun.arguments, &begun.standing, &call.same_as) {
+        (Arguments::Refused(why), ..) => Observed::words(call.id.clone(), Status::Failed, why),
+        (Arguments::Usable(_), Standing::Denied(why), _) => Observed::words(call.id.clone(), Status::Denied, why),
+        (Arguments::Usable(_), _, Some(first)) => repeat(run.progress(), call, first),
+        (Arguments::Usable(value), standing, None) => {
             let call = ToolCall { id: call.id.clone(), name: call.tool.clone(), arguments: value.clone() };
-            ask_tool(engine, run, at, &call).await
+            ask_tool(engine, run, begun.at, &call, &granted(run.progress(), standing)).await
         }
     };
     observed.took_ms = engine.clock.elapsed().saturating_sub(began);
@@ -148,16 +198,47 @@ fn repeat(progress: &Progress, call: &OpenCall, first: &trace::CallId) -> Observ
     Observed { content, same_as: Some(first.clone()), ..Observed::words(call.id.clone(), status, "") }
 }
 
-async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> Observed {
-    let progress = run.progress();
-    let environment = match engine.environments.agent().await {
+/// Asks the tool, in the agent's environment where that has the rights, else in one of the call's own that ends with it.
+async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall, grant: &Grant) -> Observed {
+    let usual = grant == run.progress().grant();
+    let made = match usual {
+        true => engine.environments.agent(grant).await,
+        false => engine.environments.once(grant).await.map(Rc::new),
+    };
+    let environment = match made {
         Ok(environment) => environment,
+        // What was agreed on is no longer there.
+        Err(error @ SandboxError::Refused { .. }) if !usual => {
+            return Observed::words(call.id.clone(), Status::Failed, error.to_string());
+        }
         Err(error) => return Observed::words(call.id.clone(), Status::Unavailable, error.to_string()),
     };
-    let secrets = run.record().secrets();
+    let lasting = if usual { Lasting::Session } else { Lasting::Call };
+    let observed = serve_in(engine, run, at, call, &environment, lasting).await;
+    if observed.status == Status::Unavailable {
+        engine.environments.forget();
+    }
+    if let (Lasting::Call, Some(own)) = (lasting, Rc::into_inner(environment)) {
+        own.close().await;
+    }
+    observed
+}
+
+async fn serve_in(
+    engine: &Engine<'_>,
+    run: &Run,
+    at: Seq,
+    call: &ToolCall,
+    environment: &Environment,
+    lasting: Lasting,
+) -> Observed {
+    let (progress, secrets) = (run.progress(), run.record().secrets());
+    let others = engine.environments.beside(environment);
     let cwd = progress.cwd().unwrap_or(Path::new("/"));
     let room = Room {
-        environment: &environment,
+        environment,
+        lasting,
+        beside: &others.iter().map(Rc::as_ref).collect::<Vec<_>>(),
         blobs: run.record().blobs(),
         caps: &engine.caps(progress),
         cwd: &meant(cwd, secrets),
@@ -168,11 +249,7 @@ async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall) -> O
         left_ms: progress.ledger().left().time_ms,
         at,
     };
-    let observed = engine.toolbox.serve(call, &room).await;
-    if observed.status == Status::Unavailable {
-        engine.environments.forget();
-    }
-    observed
+    engine.toolbox.serve(call, &room).await
 }
 
 /// The directory of the last command; where it holds a secret that this session does not have, there is no such folder, and

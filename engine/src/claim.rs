@@ -1,6 +1,7 @@
 //! Verify: a claim goes to the checks, which see the workspace and not the conversation.
 
 use crate::act::{Arguments, called, read_arguments, time_is_over};
+use crate::approval::Standing;
 use crate::decide::Claiming;
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::{Notes, fill};
@@ -17,7 +18,7 @@ pub(crate) async fn verify(engine: &Engine<'_>, run: &mut Run, claiming: Claimin
 
 async fn submit(engine: &Engine<'_>, run: &mut Run, call: &OpenCall) -> Result<(), EngineError> {
     let arguments = read_arguments(engine, run.progress(), call);
-    let seq = run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments)))?.seq;
+    let seq = run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments, &Standing::Held)))?.seq;
     let observed = match arguments {
         Arguments::Refused(why) => Observed::words(call.id.clone(), Status::Failed, why),
         Arguments::Usable(_) => match judge(engine, run, seq).await? {
@@ -37,11 +38,11 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
     let caps = run.progress().harness().settings().caps;
     let caps = sandbox::capture::Caps { head: caps.head_bytes, tail: caps.tail_bytes };
     run.sync()?;
-    let left = run.progress().ledger().left().time_ms;
+    let (left, grant) = (run.progress().ledger().left().time_ms, run.progress().grant().clone());
     let unjudged = |reason: &str| (Verdict::Unjudged { reason: reason.to_owned() }, Vec::new());
     let began = engine.clock.elapsed();
     let judged = async {
-        let environment = engine.environments.fresh().await?;
+        let environment = engine.environments.fresh(&grant).await?;
         let judged = verify::verify(&checks, &environment, caps, run.record().secrets()).await;
         environment.close().await;
         Ok::<_, sandbox::SandboxError>(judged)

@@ -1,5 +1,6 @@
 //! The decision: what comes next, from what has happened and from nothing else.
 
+use crate::approval::{self, Standing};
 use crate::progress::{Claim, OpenCall, Progress};
 use crate::prompt::{Refusal, Request};
 use trace::{Exhausted, Fault, FaultClass, Outcome, Unavailable, Verdict};
@@ -11,7 +12,7 @@ pub enum Next {
     Think(Box<Request>),
     /// Serve calls.
     Act(Act),
-    /// Nothing, until something comes from outside.
+    /// Nothing, until something comes from outside: a message where the turn has ended, an answer where a call waits for one.
     Wait,
     /// Let the checks judge a claim.
     Verify(Claiming),
@@ -24,6 +25,8 @@ pub enum Next {
 pub enum Act {
     /// These calls, side by side: neighbours that leave the world as it is, or a single one.
     Serve(Vec<OpenCall>),
+    /// This call wants more than is granted: see what its wish leads to, and ask.
+    Ask(OpenCall),
     /// No call is served any more: each that is open is told that the run was stopped.
     Settle(Vec<OpenCall>),
 }
@@ -96,6 +99,11 @@ fn open_calls(progress: &Progress) -> Option<Next> {
             false => Next::Verify(Claiming::Submit(first.clone())),
         });
     };
+    match approval::standing(progress, head) {
+        Standing::Pending(_) => return Some(Next::Wait),
+        Standing::Wished(_) | Standing::Asks(_) => return Some(Next::Act(Act::Ask((*head).clone()))),
+        Standing::Held | Standing::Allowed { .. } | Standing::Denied(_) => {}
+    }
     let batch = match is_read_only(head) {
         true => served.iter().take_while(|call| is_read_only(call)).map(|call| (*call).clone()).collect(),
         false => vec![(*head).clone()],

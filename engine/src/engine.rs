@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use model::{Heard, Model};
 use tools::Toolbox;
-use trace::{AgentPath, Clock, Event, Record, RecordError, Seq, What};
+use trace::{AgentPath, Clock, Event, Millis, Record, RecordError, Seq, What};
 
 /// Why we cannot go on. What an agent does wrong is never among this: it is an observation or a verdict.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +70,11 @@ impl Run {
         let event = self.record.append(&AgentPath::root(), cause, what)?;
         self.progress.fold(&event);
         Ok(event)
+    }
+
+    /// Nothing was done for `idle` milliseconds but waiting for a person.
+    pub fn rested(&mut self, idle: Millis) {
+        self.record.rested(idle);
     }
 
     /// Lets all that is written go to the disk while the run goes on.

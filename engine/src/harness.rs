@@ -26,6 +26,8 @@ const DEFAULT: &[(&str, &[u8])] = embedded![
     "tools/write/tool.toml",
 ];
 
+/// What the engine tells an agent.
+const NOTES: &str = "notes.toml";
 /// The most that one file of a harness may hold, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -138,6 +140,16 @@ notes! {
     lost,
     /// A later session has other walls: `{backend}`.
     other_walls,
+    /// The workspace can only be read.
+    read_only,
+    /// The workspace can be written again.
+    writable,
+    /// A call wanted more than is granted, and nobody is asked: `{wants}`, `{flags}`.
+    denied,
+    /// A call wanted to write where the workspace is only read: `{wants}`.
+    denied_read_only,
+    /// A person said no: `{wants}`.
+    refused,
     /// A call was going on when the run stopped.
     interrupted,
     /// A call had not begun when the run stopped.
@@ -204,13 +216,19 @@ impl Harness {
             Ok(bytes) => Ok((path.clone(), bytes)),
             Err(error) => Err(HarnessError::Read { path: path.clone(), error }),
         };
-        Harness::from_files(named.files.iter().map(read).collect::<Result<_, _>>()?)
+        let files: BTreeMap<String, Vec<u8>> = named.files.iter().map(read).collect::<Result<_, _>>()?;
+        let notes = recorded_notes(&files)?;
+        Harness::with_notes(files, notes)
     }
 
     fn from_files(files: BTreeMap<String, Vec<u8>>) -> Result<Harness, HarnessError> {
+        let notes = parse(&files, NOTES)?;
+        Harness::with_notes(files, notes)
+    }
+
+    fn with_notes(files: BTreeMap<String, Vec<u8>>, notes: Notes) -> Result<Harness, HarnessError> {
         let manifest: Manifest = parse(&files, "harness.toml")?;
         let settings = parse(&files, "loop.toml")?;
-        let notes = parse(&files, "notes.toml")?;
         let system = text(&files, "instructions/system.md")?.to_owned();
         let tree: String = files.iter().map(|(path, bytes)| format!("{path}\0{}\n", Digest::of(bytes))).collect();
         Ok(Harness { name: manifest.name, digest: Digest::of(tree.as_bytes()), files, settings, notes, system })
@@ -273,6 +291,14 @@ fn parse<T: for<'de> Deserialize<'de>>(files: &BTreeMap<String, Vec<u8>>, path: 
     toml::from_str(text).map_err(|error| HarnessError::Content { path: path.to_owned(), why: error.to_string() })
 }
 
+/// The notes of a record's harness. For what an earlier version had no words for, they are the program's own.
+fn recorded_notes(files: &BTreeMap<String, Vec<u8>>) -> Result<Notes, HarnessError> {
+    let own = DEFAULT.iter().filter(|(path, _)| *path == NOTES).map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec()));
+    let mut notes: toml::Table = parse(&own.collect(), NOTES)?;
+    notes.extend(parse::<toml::Table>(files, NOTES)?);
+    notes.try_into().map_err(|error: toml::de::Error| HarnessError::Content { path: NOTES.to_owned(), why: error.to_string() })
+}
+
 /// Reads every regular file below `folder`, under its path from there with `/`. Hidden files and links are passed over.
 fn read_folder(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<(), HarnessError> {
     let failed = |error| HarnessError::Read { path: folder.display().to_string(), error };
@@ -318,5 +344,13 @@ mod tests {
         files.insert("notes.toml".to_owned(), b"text_call = \"x\"".to_vec());
         let error = Harness::from_files(files).unwrap_err().to_string();
         assert!(error.starts_with("the harness file notes.toml:") && error.contains("missing field `cut_call`"), "{error}");
+    }
+
+    #[test]
+    fn a_record_without_later_words_is_read_with_the_programs_own() {
+        let mut files = Harness::embedded().unwrap().files().clone();
+        files.insert(NOTES.to_owned(), b"accepted = \"Taken.\"".to_vec());
+        let (notes, own) = (recorded_notes(&files).unwrap(), Harness::embedded().unwrap());
+        assert_eq!((notes.accepted.as_str(), &notes.denied), ("Taken.", &own.notes().denied));
     }
 }

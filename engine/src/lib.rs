@@ -5,6 +5,7 @@
 //! question are all the same, events that are folded and gone on from.
 
 mod act;
+mod approval;
 mod claim;
 mod decide;
 mod engine;
@@ -12,6 +13,7 @@ mod environments;
 mod harness;
 mod interrupt;
 mod ledger;
+mod outside;
 mod progress;
 pub mod project;
 mod prompt;
@@ -20,6 +22,7 @@ mod scan;
 mod start;
 mod think;
 
+pub use approval::{Question, Questions, Standing, ruling, standing};
 pub use decide::{Act, Claiming, Next, decide};
 pub use engine::{Engine, EngineError, Run};
 pub use environments::Environments;
@@ -29,4 +32,4 @@ pub use ledger::{Ledger, Left};
 pub use progress::{Claim, OpenCall, Progress};
 pub use prompt::{RULES, Request};
 pub use run::run;
-pub use start::{Assignment, Surroundings, reopen, start};
+pub use start::{Assignment, Changes, Surroundings, reopen, start};

@@ -2,6 +2,7 @@
 
 mod answers;
 
+use crate::approval::Rights;
 use crate::harness::{Harness, fill};
 use crate::ledger::Ledger;
 use crate::scan::is_call_as_text;
@@ -90,6 +91,7 @@ pub struct Progress {
     /// The reply that `calls` belong to, and its place in `messages`.
     reply_at: usize,
     ledger: Ledger,
+    rights: Rights,
     /// The agent's last words to the person since a message came.
     answer: Option<String>,
     turn: Turn,
@@ -125,6 +127,7 @@ impl Progress {
             calls: Vec::new(),
             reply_at: 0,
             ledger: Ledger::default(),
+            rights: Rights::default(),
             answer: None,
             turn: Turn::default(),
             delivered: BTreeSet::new(),
@@ -150,6 +153,7 @@ impl Progress {
     pub fn fold(&mut self, event: &Event) {
         self.next = event.seq.next();
         self.ledger.fold(event);
+        self.rights.fold(event);
         match &event.what {
             What::Started(started) => self.start(started),
             What::Delivered(delivered) => self.deliver(delivered),
@@ -161,7 +165,7 @@ impl Progress {
             What::Finished(finished) => self.finish(finished),
             What::Granted(granted) => self.secrets.extend(granted.secrets.iter().cloned()),
             What::Recovered(recovered) => self.recover(recovered),
-            What::Unknown { .. } => {}
+            What::ApprovalAsked(_) | What::Unknown { .. } => {}
         }
         self.write();
     }
@@ -198,6 +202,7 @@ impl Progress {
         self.backend = Some(started.facts.backend.clone());
         self.messages.push(Message::User(started.task.parts.clone()));
         self.cwd = Some(started.task.workspace.clone());
+        self.rights.start(started);
         self.run = Some(started.run.clone());
         self.started = Some(Box::new(started.clone()));
         self.change_model(&started.model);
@@ -214,7 +219,9 @@ impl Progress {
                 self.tell(Message::User(parts.clone()));
             }
             Delivery::Interrupt => self.turn.interrupted = true,
-            Delivery::Session { text, model, backend } => {
+            // What is allowed by it is for the rights to say.
+            Delivery::Approval { .. } => {}
+            Delivery::Session { text, model, backend, .. } => {
                 // A run that is done has nothing to go on with until a message comes.
                 if self.turn.outcome != Some(Outcome::Done) {
                     self.reopen();

@@ -110,7 +110,8 @@ pub(crate) fn system(harness: &Harness, started: &Started) -> String {
             ("backend", &started.facts.backend),
         ],
     );
-    let mut text = format!("{}\n\n{facts}", harness.system().trim_end());
+    let access = if started.terms.read_only { format!(" {}", harness.notes().read_only) } else { String::new() };
+    let mut text = format!("{}\n\n{facts}{access}", harness.system().trim_end());
     for file in &started.project {
         let head = fill(&harness.notes().project_file, &[("path", &file.path)]);
         text.push_str(&format!("\n\n{head}\n{}", file.text.trim_end()));

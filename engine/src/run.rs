@@ -1,11 +1,12 @@
 //! A run, told in one page: decide what comes next, do it, write down what happened.
 
-use crate::act::{serve, settle};
+use crate::act::{ask, serve, settle};
 use crate::claim::verify;
 use crate::decide::{Act, Next, decide};
 use crate::engine::{Engine, EngineError, Run};
+use crate::outside::{take_in, wait};
 use crate::think::think;
-use trace::{Delivered, Delivery, Finished, Outcome, What, inbox};
+use trace::{Finished, Outcome, What};
 
 /// Goes on with a run until the turn of the user has ended, and says how.
 ///
@@ -18,26 +19,16 @@ pub async fn run(engine: &Engine<'_>, run: &mut Run) -> Result<Outcome, EngineEr
         match decide(run.progress()) {
             Next::Think(request) => think(engine, run, *request).await?,
             Next::Act(Act::Serve(calls)) => serve(engine, run, &calls).await?,
+            Next::Act(Act::Ask(call)) => ask(engine, run, &call).await?,
             Next::Act(Act::Settle(calls)) => settle(engine, run, &calls)?,
             Next::Verify(claim) => verify(engine, run, claim).await?,
             Next::Finish(outcome) => finish(run, outcome)?,
             Next::Wait => match run.progress().outcome() {
                 Some(outcome) => return Ok(outcome.clone()),
-                None => return Err(EngineError::NoStart(run.record().folder().to_owned())),
+                None => wait(engine, run).await?,
             },
         }
     }
-}
-
-/// Takes in what came from outside since the last decision.
-fn take_in(engine: &Engine<'_>, run: &mut Run) -> Result<(), EngineError> {
-    for (name, what) in inbox::waiting(run.record().folder(), run.progress().delivered())?.fresh {
-        run.note(None, What::Delivered(Delivered { name, what }))?;
-    }
-    if engine.interrupt.take() {
-        run.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }))?;
-    }
-    Ok(())
 }
 
 /// Ends the turn of the user. A later message reopens the run.

@@ -7,7 +7,7 @@ use crate::project;
 use std::collections::BTreeMap;
 use trace::{
     Delivered, Delivery, Event, Facts, Grant, Granted, Limits, ModelSpec, Program, ProjectFile, Record, RunId, Started, Task,
-    What,
+    Terms, What,
 };
 
 /// What a new run is told to do, and within which limits.
@@ -23,6 +23,8 @@ pub struct Assignment {
     pub max_claims: u32,
     /// The rights beyond the workspace.
     pub grant: Grant,
+    /// How more of them are had.
+    pub terms: Terms,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -51,7 +53,7 @@ pub async fn start(
 ) -> Result<Run, EngineError> {
     // Kept first: the contents go to the disk while the walls are raised.
     let kept = harness.keep(record.blobs())?;
-    let environment = engine.environments.agent().await?;
+    let environment = engine.environments.agent(&assignment.grant).await?;
     let found = project::look(&environment, &assignment.task.workspace, record.secrets()).await;
     let mut facts = surroundings.facts;
     facts.git = found.git;
@@ -67,6 +69,7 @@ pub async fn start(
         limits: assignment.limits,
         max_claims: assignment.max_claims,
         grant: assignment.grant,
+        terms: assignment.terms,
         program: surroundings.program,
         labels: assignment.labels,
     };
@@ -88,6 +91,19 @@ pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
     Ok(Run::new(record, progress))
 }
 
+/// What is otherwise in a new session. What is absent stays as it was.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Limits that a person raised; the default raises none.
+    pub limits: Limits,
+    /// The model that is asked.
+    pub model: Option<ModelSpec>,
+    /// The kind of walls.
+    pub backend: Option<String>,
+    /// How more rights are had.
+    pub terms: Option<Terms>,
+}
+
 impl Run {
     /// Writes down that commands have further variables of the person: their names.
     ///
@@ -101,19 +117,25 @@ impl Run {
     }
 
     /// Goes on in a new session: raises limits that a person granted, and tells the agent that its processes are gone.
-    /// `model` and `backend` are named where they are others than before.
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn go_on(&mut self, limits: Limits, model: Option<ModelSpec>, backend: Option<String>) -> Result<(), EngineError> {
-        if limits != Limits::default() {
-            self.note(None, What::Granted(Granted { limits, secrets: Vec::new() }))?;
+    pub fn go_on(&mut self, changes: Changes) -> Result<(), EngineError> {
+        if changes.limits != Limits::default() {
+            self.note(None, What::Granted(Granted { limits: changes.limits, secrets: Vec::new() }))?;
         }
         let notes = self.progress().harness().notes();
-        let walls = backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));
+        let walls = changes.backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));
         let lost = self.progress().has_lost_its_end().then(|| notes.lost.clone());
-        let text = [Some(notes.session.clone()), lost, walls].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let what = Delivery::Session { text, model: model.map(Box::new), backend };
+        let was_read_only = self.progress().terms().read_only;
+        let access = changes.terms.as_ref().and_then(|terms| match (was_read_only, terms.read_only) {
+            (false, true) => Some(notes.read_only.clone()),
+            (true, false) => Some(notes.writable.clone()),
+            (true, true) | (false, false) => None,
+        });
+        let text = [Some(notes.session.clone()), lost, walls, access].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let (model, terms) = (changes.model.map(Box::new), changes.terms.map(Box::new));
+        let what = Delivery::Session { text, model, backend: changes.backend, terms };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
     }
 

@@ -40,6 +40,8 @@ async fn walls() -> Result<(f64, f64), Box<dyn Error>> {
         hidden: Vec::new(),
         user_home: None,
         limits: Limits::default(),
+        access: sandbox::Access::Write,
+        names: sandbox::Names::default(),
     };
     let sandbox = Sandbox::start(Kind::Native, Program::Current)?;
     let mut environments = Vec::new();

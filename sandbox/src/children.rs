@@ -1,6 +1,6 @@
 //! What ended commands left running: names for it, and questions to the job-inits that hold it.
 
-use crate::plan::{SandboxError, Stopped};
+use crate::plan::{Names, SandboxError, Stopped};
 use crate::running::ask;
 use crate::shell::ARGUMENT;
 use crate::wire::{Left, ToJob};
@@ -14,14 +14,16 @@ use trace::Child;
 pub const READABLE: usize = 120;
 
 /// The children of an environment.
-#[derive(Default)]
-pub(crate) struct Children(Mutex<State>);
+pub(crate) struct Children {
+    names: Names,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
     /// Jobs whose command ended while something that it started was running.
     jobs: Vec<Arc<Job>>,
-    /// All children that were ever told; the place is the name.
+    /// All children that were ever told.
     named: Vec<Named>,
 }
 
@@ -33,12 +35,19 @@ struct Job {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Named {
+    /// The number in its name.
+    number: u64,
     job: u64,
     pid: i32,
     start: u64,
 }
 
 impl Children {
+    /// None yet; they get their names from `names`.
+    pub fn new(names: Names) -> Children {
+        Children { names, state: Mutex::default() }
+    }
+
     /// Remembers a job whose command has ended.
     pub fn keep(&self, id: u64, script: &str, socket: AsyncFd<OwnedFd>) {
         self.state().jobs.push(Arc::new(Job { id, script: script.to_owned(), socket }));
@@ -73,25 +82,27 @@ impl Children {
     }
 
     fn find(&self, name: &str) -> Result<Named, SandboxError> {
-        let number = name.strip_prefix('c').and_then(|digits| digits.parse::<usize>().ok()).and_then(|n| n.checked_sub(1));
-        let found = number.and_then(|number| self.state().named.get(number).copied());
+        let number = name.strip_prefix('c').and_then(|digits| digits.parse::<u64>().ok());
+        let found = number.and_then(|number| self.state().named.iter().find(|named| named.number == number).copied());
         found.ok_or_else(|| SandboxError::NoChild(name.to_owned()))
     }
 
     /// Gives a process its name, the same as before if it had one.
-    fn named(&self, job: &Job, left: Left) -> (usize, Child) {
-        let named = Named { job: job.id, pid: left.pid, start: left.start };
+    fn named(&self, job: &Job, left: Left) -> (u64, Child) {
         let mut state = self.state();
-        let number = state.named.iter().position(|known| *known == named).unwrap_or_else(|| {
-            state.named.push(named);
-            state.named.len() - 1
+        let is_it = |known: &&Named| (known.job, known.pid, known.start) == (job.id, left.pid, left.start);
+        let known = state.named.iter().find(is_it).map(|known| known.number);
+        let number = known.unwrap_or_else(|| {
+            let number = self.names.next();
+            state.named.push(Named { number, job: job.id, pid: left.pid, start: left.start });
+            number
         });
-        (number, Child { name: format!("c{}", number + 1), command: readable(&left.command, &job.script), age_s: left.age_s })
+        (number, Child { name: format!("c{number}"), command: readable(&left.command, &job.script), age_s: left.age_s })
     }
 
     /// Held for a moment only, never across a wait.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

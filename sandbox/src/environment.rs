@@ -83,7 +83,7 @@ impl Sandbox {
             }
         }
         let life = life.ok_or(SandboxError::Lost)?;
-        let (zygote, children) = (Arc::clone(&self.zygote), Children::default());
+        let (zygote, children) = (Arc::clone(&self.zygote), Children::new(plan.names.clone()));
         Ok(Environment { layout, control, life, children, last_job: AtomicU64::new(0), _zygote: zygote })
     }
 }

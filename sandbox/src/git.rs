@@ -295,6 +295,9 @@ impl Guard<'_> {
         if !repository.join("HEAD").is_file() || workspace.starts_with(&repository) || !folder.starts_with(&repository) {
             return Ok(());
         }
+        if self.layout.is_read_only() {
+            return self.root.bring(&repository, Access::Read);
+        }
         self.root.bring(&repository, Access::Write)?;
         self.guarded.written.push(repository.clone());
         self.folder(&repository)

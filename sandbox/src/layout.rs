@@ -1,15 +1,18 @@
 //! From a plan to what an environment consists of: the same list is mounted by `native` and turned into rules by `reduced`.
 
 use crate::places::{self, OnPath, Sort};
-use crate::plan::{Kind, Limits, Plan, SandboxError};
+use crate::plan::{self, Kind, Limits, Plan, SandboxError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use trace::Grant;
 
 /// Where `bash` may lie, in the order in which it is looked for.
 const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What a path is to be that is asked for beyond the workspace.
+const GRANTED: &str = "granted";
 /// Where the private home is mounted when the person's home is not known.
 const HOMELESS: &str = "/home/agent";
 
@@ -48,6 +51,15 @@ pub(crate) struct Place {
     /// Where commands see it (only `native` can show it elsewhere).
     pub target: PathBuf,
     pub access: Access,
+    pub links: Links,
+}
+
+/// Whether links on the way to a place are followed when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Links {
+    Followed,
+    /// What was resolved and agreed on must not have become a link since.
+    Refused,
 }
 
 /// What can be done with a place.
@@ -62,8 +74,12 @@ pub(crate) enum Access {
 impl Layout {
     /// Works out what the environment of `plan` consists of, or why there is none.
     pub fn of(kind: Kind, plan: &Plan) -> Result<Layout, SandboxError> {
-        let hidden: Vec<PathBuf> = plan.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let hidden = plan.hidden_paths();
         let user_home = plan.user_home.as_deref().and_then(|path| path.canonicalize().ok()).filter(|path| path != Path::new("/"));
+        if kind == Kind::Host && plan.access == plan::Access::Read {
+            let reason = "the sandbox `host` has no walls to keep it from being written".to_owned();
+            return Err(SandboxError::Refused { path: plan.workspace.clone(), role: "read only", reason });
+        }
         let workspace = workspace(&plan.workspace, user_home.as_deref(), &hidden)?;
         let shell = SHELLS.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| SandboxError::Environment {
             kind,
@@ -96,18 +112,19 @@ impl Layout {
         layout.add_system();
         layout.add(own_home, home, Access::Write);
         layout.add(own_tmp, tmp, Access::Write);
-        if kind == Kind::Reduced && !hidden.iter().any(|path| path.starts_with("/tmp")) {
+        let shows_too_much = |path: &Path| path.starts_with("/tmp");
+        let is_read = plan.access == plan::Access::Read;
+        // Rules can only add: what lies in a folder that may be written may be written.
+        if kind == Kind::Reduced && !hidden.iter().any(|path| shows_too_much(path)) && !(is_read && shows_too_much(&workspace)) {
             layout.add("/tmp".into(), "/tmp".into(), Access::Write);
         }
         let found = user_home.as_deref().map(|home| layout.add_toolchains(home)).unwrap_or_default();
         for (paths, access) in [(&plan.grant.read, Access::Read), (&plan.grant.write, Access::Write)] {
             for path in paths {
-                let path = canonical(path, "granted")?;
-                refuse_kernel_and_secrets(&path, "granted", &hidden)?;
-                layout.add(path.clone(), path, access);
+                layout.add_exactly(granted(path, &hidden)?, access);
             }
         }
-        layout.add(workspace.clone(), workspace, Access::Write);
+        layout.add_exactly(workspace, if is_read { Access::Read } else { Access::Write });
         layout.hide(&hidden)?;
         layout.variables = variables(&layout, found, user_home.as_deref());
         // What lies deeper is mounted later; of two at the same depth the later one wins.
@@ -115,8 +132,18 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Whether the workspace can only be read.
+    pub fn is_read_only(&self) -> bool {
+        self.places.iter().any(|place| place.target == self.workspace && place.access == Access::Read)
+    }
+
     fn add(&mut self, source: PathBuf, target: PathBuf, access: Access) {
-        self.places.push(Place { source, target, access });
+        self.places.push(Place { source, target, access, links: Links::Followed });
+    }
+
+    /// Adds what a person named, at its own path.
+    fn add_exactly(&mut self, path: PathBuf, access: Access) {
+        self.places.push(Place { source: path.clone(), target: path, access, links: Links::Refused });
     }
 
     fn add_system(&mut self) {
@@ -242,6 +269,55 @@ fn canonical(path: &Path, role: &'static str) -> Result<PathBuf, SandboxError> {
         return Err(refuse("its path is not UTF-8".to_owned()));
     }
     Ok(path)
+}
+
+/// A path that was granted, as it was when it was.
+fn granted(path: &Path, hidden: &[PathBuf]) -> Result<PathBuf, SandboxError> {
+    let found = canonical(path, GRANTED)?;
+    if found != path {
+        let reason = format!("a link leads from it to {}; that would have to be granted", found.display());
+        return Err(SandboxError::Refused { path: path.to_owned(), role: GRANTED, reason });
+    }
+    refuse_kernel_and_secrets(&found, GRANTED, hidden)?;
+    Ok(found)
+}
+
+impl Plan {
+    /// What `wants` leads to on this machine: each path absolute, below `~` the person's home, and without links.
+    ///
+    /// # Errors
+    /// `Refused` where a path is not there, is neither a file nor a folder, or shows what no call may have: the whole file
+    /// system, the kernel's folders, the person's home as a whole, what is hidden.
+    pub fn resolve(&self, wants: &Grant) -> Result<Grant, SandboxError> {
+        let hidden = self.hidden_paths();
+        let home = self.user_home.as_deref().and_then(|path| path.canonicalize().ok());
+        let resolve = |path: &PathBuf| {
+            let refuse = |reason: String| SandboxError::Refused { path: path.clone(), role: GRANTED, reason };
+            let absolute = match (path.strip_prefix("~"), &home) {
+                (Ok(below), Some(home)) => home.join(below),
+                _ => path.clone(),
+            };
+            let found = canonical(&absolute, GRANTED)?;
+            refuse_kernel_and_secrets(&found, GRANTED, &hidden)?;
+            if home.as_deref().is_some_and(|home| home.starts_with(&found)) {
+                return Err(refuse("it is or contains the person's home folder; ask for something below it".to_owned()));
+            }
+            if let Some(secret) = hidden.iter().find(|secret| secret.starts_with(&found)) {
+                return Err(refuse(format!("it contains {}, which is never shown", secret.display())));
+            }
+            match found.metadata() {
+                Ok(kind) if kind.is_file() || kind.is_dir() => Ok(found),
+                Ok(_) => Err(refuse("it is neither a file nor a folder".to_owned())),
+                Err(error) => Err(refuse(error.to_string())),
+            }
+        };
+        let all = |paths: &[PathBuf]| paths.iter().map(resolve).collect::<Result<Vec<_>, _>>();
+        Ok(Grant { read: all(&wants.read)?, write: all(&wants.write)?, ..wants.clone() })
+    }
+
+    fn hidden_paths(&self) -> Vec<PathBuf> {
+        self.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+    }
 }
 
 fn workspace(path: &Path, user_home: Option<&Path>, hidden: &[PathBuf]) -> Result<PathBuf, SandboxError> {

@@ -49,7 +49,9 @@ mod zygote;
 
 pub use children::READABLE;
 pub use environment::{Environment, Sandbox};
-pub use plan::{CallError, Command, Exit, Kind, Limits, Plan, Printed, Program, SandboxError, Stopped, UnknownKind};
+pub use plan::{
+    Access, CallError, Command, Exit, Kind, Limits, Names, Plan, Printed, Program, SandboxError, Stopped, UnknownKind,
+};
 pub use probe::{Probe, apparmor_profile, probe_native, probe_with};
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,7 @@
 use crate::layout::Access;
 use crate::sys;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 use std::ffi::OsStr;
 use std::io;
@@ -31,6 +31,12 @@ pub(crate) fn tree(dir: BorrowedFd<'_>, path: &Path, attributes: u64) -> io::Res
         sys::restrict_mount(tree.as_fd(), attributes)?;
     }
     Ok(tree)
+}
+
+/// Opens what lies at `path` of the host, if no link is on the way there.
+pub(crate) fn exactly(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// A detached copy of what was found at a path.

@@ -6,6 +6,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use trace::Grant;
 
@@ -65,7 +67,9 @@ pub enum Program {
 pub struct Plan {
     /// The folder to work in, seen and written at its own path.
     pub workspace: PathBuf,
-    /// Rights beyond the workspace.
+    /// What can be done with the workspace. [`Kind::Host`] has no way to keep it from being written.
+    pub access: Access,
+    /// Rights beyond the workspace. Paths are those that links lead to: one that is a link by now is refused.
     pub grant: Grant,
     /// A folder of the run that commands have as their private home. Must exist.
     pub home: PathBuf,
@@ -77,6 +81,29 @@ pub struct Plan {
     pub user_home: Option<PathBuf>,
     /// What commands may use up.
     pub limits: Limits,
+    /// Where children get their names: environments that share this never give one name twice.
+    pub names: Names,
+}
+
+/// What can be done with a workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// It is read and written.
+    #[default]
+    Write,
+    /// It is read.
+    Read,
+}
+
+/// The names of children: `c1`, `c2` …, each given once. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Arc<AtomicU64>);
+
+impl Names {
+    /// The number of the next name.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
 /// What the commands of an environment may use up. Not applied by [`Kind::Host`].

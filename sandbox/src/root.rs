@@ -4,8 +4,8 @@
 //! following symbolic links: the private home and the workspace hold what earlier commands left.
 
 use crate::git::{self, Guarded};
-use crate::layout::{Access, Layout, Place};
-use crate::mounts::{READ, Shape, WRITE, attach, attributes, filesystem, layered, make, shape_of, tree, tree_of};
+use crate::layout::{Access, Layout, Links, Place};
+use crate::mounts::{READ, Shape, WRITE, attach, attributes, exactly, filesystem, layered, make, shape_of, tree, tree_of};
 use crate::{parts, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
@@ -38,7 +38,7 @@ pub(crate) fn compose(mut root: Root, layout: &Layout) -> Result<Guarded, StepEr
     root.shown = layout.places.iter().map(|place| place.target.clone()).filter(|path| !root.private.contains(path)).collect();
     let mut trees = Vec::new();
     for place in &layout.places {
-        trees.push(tree(CWD, &place.source, attributes(place.access)).step(|| format!("opening {}", place.source.display()))?);
+        trees.push(opened(place).step(|| format!("opening {}", place.source.display()))?);
     }
     for (path, text) in &layout.links {
         root.link(path, text).step(|| format!("linking {}", path.display()))?;
@@ -63,6 +63,14 @@ pub(crate) fn compose(mut root: Root, layout: &Layout) -> Result<Guarded, StepEr
     root.show_proc().step(|| "mounting /proc".to_owned())?;
     root.enter().step(|| "entering the new root".to_owned())?;
     Ok(guarded)
+}
+
+/// A detached copy of what a place shows.
+fn opened(place: &Place) -> io::Result<OwnedFd> {
+    match place.links {
+        Links::Followed => tree(CWD, &place.source, attributes(place.access)),
+        Links::Refused => tree_of(&exactly(&place.source)?, attributes(place.access)),
+    }
 }
 
 /// Makes a root of almost nothing, to learn whether it can be done here.

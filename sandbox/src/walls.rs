@@ -1,7 +1,8 @@
 //! The walls that a process puts on itself before it becomes a command: limits, capabilities, Landlock, seccomp.
 
 use crate::filter::{self, Sockets};
-use crate::layout::{Access, Layout};
+use crate::layout::{Access, Layout, Links};
+use crate::mounts::exactly;
 use crate::plan::{Kind, Limits};
 use crate::root::{Step, StepError};
 use crate::sys;
@@ -109,6 +110,10 @@ fn ruleset() -> Rules {
 
 fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Rules {
     let Ok(found) = PathFd::new(path) else { return Ok(rules) };
+    allow_found(rules, found, access)
+}
+
+fn allow_found(rules: RulesetCreated, found: impl AsFd, access: BitFlags<AccessFs>) -> Rules {
     let is_folder = rustix::fs::fstat(found.as_fd())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
     let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
@@ -134,6 +139,10 @@ fn reduced_rules(layout: &Layout) -> Rules {
     }
     for place in &layout.places {
         rules = match place.access {
+            Access::Write if place.links == Links::Refused => match exactly(&place.target) {
+                Ok(found) => allow_found(rules, found, all)?,
+                Err(_) => rules,
+            },
             Access::Write => allow(rules, &place.target, all)?,
             Access::Read | Access::Cache => allow_around(rules, &place.target, &layout.masks, read)?,
         };

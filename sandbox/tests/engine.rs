@@ -38,7 +38,17 @@ fn main() {
 fn plan(top: &TempDir) -> Plan {
     let folder = |name: &str| std::fs::create_dir(top.path().join(name)).map(|()| top.path().join(name)).unwrap();
     let (workspace, home, tmp) = (folder("workspace"), folder("home"), folder("tmp"));
-    Plan { workspace, grant: Grant::default(), home, tmp, hidden: Vec::new(), user_home: None, limits: Limits::default() }
+    Plan {
+        workspace,
+        grant: Grant::default(),
+        home,
+        tmp,
+        hidden: Vec::new(),
+        user_home: None,
+        limits: Limits::default(),
+        access: sandbox::Access::Write,
+        names: sandbox::Names::default(),
+    }
 }
 
 fn start(kind: Kind) -> Sandbox {

@@ -58,8 +58,12 @@ impl Builtin {
             Builtin::Bash => {
                 let timeout = json!({"type": "integer", "minimum": 1, "maximum": LONGEST});
                 let names = json!({"type": "array", "items": text()});
+                let wider = json!({"type": "boolean"});
                 // A call may only stop something.
-                (json!({"command": text(), "timeout": timeout, "stop": names}), json!([]))
+                let fields = json!({
+                    "command": text(), "timeout": timeout, "stop": names, "network": wider, "write": names, "why": text(),
+                });
+                (fields, json!([]))
             }
             Builtin::Read => (json!({"path": text(), "offset": count(), "limit": count()}), json!(["path"])),
             Builtin::Write => (json!({"path": text(), "content": text()}), json!(["path", "content"])),
@@ -92,6 +96,7 @@ impl Builtin {
             Some(why) => Err(why),
             None => self.typed(arguments).map_err(|error| error.to_string()),
         };
+        let parsed = parsed.and_then(Arguments::with_a_reason);
         parsed.map_err(|why| format!("{why}. {} takes {}", self.name(), schema::signature(&schema)))
     }
 
@@ -124,6 +129,18 @@ pub enum Arguments {
     Submit,
 }
 
+impl Arguments {
+    /// These, unless they want more than is granted and do not say why.
+    fn with_a_reason(self) -> Result<Arguments, String> {
+        match &self {
+            Arguments::Bash(bash) if bash.wants_more() && bash.why.trim().is_empty() => {
+                Err("`why` is missing: whoever is asked for more rights must know what for".to_owned())
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
 /// Arguments of `bash`.
 #[derive(Debug, serde::Deserialize)]
 pub struct Bash {
@@ -136,6 +153,22 @@ pub struct Bash {
     /// Names of processes to stop first.
     #[serde(default, deserialize_with = "or_default")]
     pub stop: Vec<String>,
+    /// Whether the host's network is wanted.
+    #[serde(default, deserialize_with = "or_default")]
+    pub network: bool,
+    /// Files and folders that it wants to write.
+    #[serde(default, deserialize_with = "or_default")]
+    pub write: Vec<String>,
+    /// Why it wants them.
+    #[serde(default, deserialize_with = "or_default")]
+    pub why: String,
+}
+
+impl Bash {
+    /// Whether rights are wanted that may lie beyond the grant.
+    pub fn wants_more(&self) -> bool {
+        self.network || !self.write.is_empty()
+    }
 }
 
 /// Arguments of `read`.
@@ -218,16 +251,20 @@ mod tests {
 
     #[test]
     fn good_arguments_are_typed() {
-        check(Builtin::Bash, json!({"command": "ls"}), expect![[r#"Bash(Bash { command: "ls", timeout: None, stop: [] })"#]]);
+        check(
+            Builtin::Bash,
+            json!({"command": "ls"}),
+            expect![[r#"Bash(Bash { command: "ls", timeout: None, stop: [], network: false, write: [], why: "" })"#]],
+        );
         check(
             Builtin::Bash,
             json!({"command": "", "timeout": 30.0, "stop": ["c1"]}),
-            expect![[r#"Bash(Bash { command: "", timeout: Some(30), stop: ["c1"] })"#]],
+            expect![[r#"Bash(Bash { command: "", timeout: Some(30), stop: ["c1"], network: false, write: [], why: "" })"#]],
         );
         check(
             Builtin::Bash,
             json!({"command": "", "timeout": null, "stop": null}),
-            expect![[r#"Bash(Bash { command: "", timeout: None, stop: [] })"#]],
+            expect![[r#"Bash(Bash { command: "", timeout: None, stop: [], network: false, write: [], why: "" })"#]],
         );
         check(
             Builtin::Edit,
@@ -247,28 +284,28 @@ mod tests {
             Builtin::Bash,
             json!({"cmd": "ls"}),
             expect![[
-                r#"there is no argument `cmd`. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"there is no argument `cmd`. bash takes {"command"?: text, "network"?: true or false, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600, "why"?: text, "write"?: [text, …]}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "timeout": 0}),
             expect![[
-                r#"`timeout` is 0; expected: whole number from 1 to 3600. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`timeout` is 0; expected: whole number from 1 to 3600. bash takes {"command"?: text, "network"?: true or false, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600, "why"?: text, "write"?: [text, …]}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "timeout": "30"}),
             expect![[
-                r#"`timeout` is "30"; expected: whole number from 1 to 3600. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`timeout` is "30"; expected: whole number from 1 to 3600. bash takes {"command"?: text, "network"?: true or false, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600, "why"?: text, "write"?: [text, …]}"#
             ]],
         );
         check(
             Builtin::Bash,
             json!({"command": "ls", "stop": "c1"}),
             expect![[
-                r#"`stop` is "c1"; expected: [text, …]. bash takes {"command"?: text, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600}"#
+                r#"`stop` is "c1"; expected: [text, …]. bash takes {"command"?: text, "network"?: true or false, "stop"?: [text, …], "timeout"?: whole number from 1 to 3600, "why"?: text, "write"?: [text, …]}"#
             ]],
         );
         check(

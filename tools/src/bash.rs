@@ -2,7 +2,7 @@
 
 use crate::arguments::{self, TIMEOUT};
 use crate::names::{self, counted};
-use crate::room::{Room, Trouble};
+use crate::room::{Lasting, Room, Trouble};
 use crate::spill::{Kept, MOST, Spill};
 use sandbox::capture::{self, Capture, Ending, grouped};
 use sandbox::{Command, Exit, Stopped};
@@ -27,15 +27,12 @@ pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed
     }
     let mut notes = Vec::new();
     for name in &arguments.stop {
-        match room.environment.stop(name).await {
+        match room.stop(name).await {
             Ok(Stopped::Ended) => notes.push(format!("{name} was stopped")),
             Ok(Stopped::Killed) => notes.push(format!("{name} was killed")),
             Ok(Stopped::Gone) => notes.push(format!("{name} had ended before")),
-            Err(error) => {
-                let trouble = room.child_trouble(error).await;
-                if trouble.status != Status::Failed {
-                    return Err(trouble);
-                }
+            Err(trouble) if trouble.status != Status::Failed => return Err(trouble),
+            Err(trouble) => {
                 observed.status = Status::Failed;
                 notes.push(trouble.words);
             }
@@ -45,13 +42,17 @@ pub(crate) async fn serve(arguments: &arguments::Bash, room: &Room<'_>, observed
     if !command.is_empty() {
         text = run(arguments, room, observed, &mut notes).await?;
     }
-    match room.environment.children().await {
-        Ok(children) => {
-            let told = |child: Child| Child { command: short(&child.command, room), ..child };
-            observed.children = children.into_iter().map(told).collect();
-        }
+    let told = |child: Child| Child { command: short(&child.command, room), ..child };
+    let left: Vec<Child> = match room.environment.children().await {
+        Ok(children) => children.into_iter().map(told).collect(),
         Err(error) => return Err(room.trouble(&error).await),
+    };
+    observed.children = room.children_beside().await.into_iter().map(told).collect();
+    match room.lasting {
+        Lasting::Session => observed.children.extend(left),
+        Lasting::Call => notes.extend(left.iter().take(NAMED).map(|child| format!("ended with this call: {}", child.command))),
     }
+    observed.children.sort_by_key(|child| (child.name.len(), child.name.clone()));
     notes.extend(observed.children.iter().take(TOLD).map(still_running));
     if observed.children.len() > TOLD {
         notes.push(format!("{} more are running", observed.children.len() - TOLD));

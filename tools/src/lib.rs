@@ -24,10 +24,12 @@ mod specs;
 mod spill;
 mod toolbox;
 mod window;
+mod wish;
 
-pub use room::{Caps, Room};
+pub use room::{Caps, Lasting, Room};
 pub use specs::ToolsError;
 pub use toolbox::{Toolbox, builtin};
+pub use wish::{Wish, wish};
 
 /// Everything that can be done inside an environment: the file operations of `sandbox`, and those of the tools.
 pub const OPS: sandbox::Ops = &joined();

@@ -21,10 +21,7 @@ pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_
             .map_err(|error| Trouble::failed(format!("the kept output cannot be read: {error}")))?;
         return Ok(told(shown, part.from, ""));
     }
-    let printed = match room.environment.child_output(name).await {
-        Ok(printed) => printed,
-        Err(error) => return Err(room.child_trouble(error).await),
-    };
+    let printed = room.child_output(name).await?;
     let mut cleaned = Cleaned::new(Window::new(part, Long::Wrapped), room.secrets);
     // What is left of a line whose beginning is gone may be the end of a secret.
     let broken = if printed.dropped > 0 { broken(&printed.bytes) } else { 0 };

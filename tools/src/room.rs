@@ -1,7 +1,7 @@
 //! Where a call is served: the environment, what the record tells about the agent, and how an operation inside is asked.
 
 use crate::inside;
-use sandbox::{CallError, Environment, SandboxError};
+use sandbox::{CallError, Environment, Printed, SandboxError, Stopped};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use trace::secrets::{Author, Withheld};
-use trace::{Blobs, Digest, FileSeen, Millis, Secrets, Seq, Status};
+use trace::{Blobs, Child, Digest, FileSeen, Millis, Secrets, Seq, Status};
 
 /// Milliseconds that looking, writing, editing or searching may take.
 const INSIDE: Millis = 60_000;
@@ -33,10 +33,23 @@ impl Default for Caps {
     }
 }
 
+/// How long an environment lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// As long as the session, or until checks.
+    Session,
+    /// It was made for one call, and what the call leaves running ends with it.
+    Call,
+}
+
 /// All that a tool may use to answer a call.
 pub struct Room<'a> {
     /// Where commands and operations run.
     pub environment: &'a Environment,
+    /// How long that lasts.
+    pub lasting: Lasting,
+    /// The run's other environments: what runs there can be seen and stopped as well.
+    pub beside: &'a [&'a Environment],
     /// Where whole outputs are kept.
     pub blobs: &'a Blobs,
     /// How much is shown.
@@ -117,8 +130,45 @@ impl Room<'_> {
         Trouble { status, words: error.to_string() }
     }
 
-    /// The same for a command about a child that may simply not be there.
-    pub(crate) async fn child_trouble(&self, error: SandboxError) -> Trouble {
+    /// Ends a child, wherever it runs.
+    pub(crate) async fn stop(&self, name: &str) -> Result<Stopped, Trouble> {
+        let mut stopped = self.environment.stop(name).await;
+        for other in self.beside {
+            if matches!(stopped, Err(SandboxError::NoChild(_))) {
+                stopped = other.stop(name).await;
+            }
+        }
+        match stopped {
+            Err(error) => Err(self.child_trouble(error).await),
+            Ok(stopped) => Ok(stopped),
+        }
+    }
+
+    /// What a child printed since its command ended, wherever it runs.
+    pub(crate) async fn child_output(&self, name: &str) -> Result<Printed, Trouble> {
+        let mut printed = self.environment.child_output(name).await;
+        for other in self.beside {
+            if matches!(printed, Err(SandboxError::NoChild(_))) {
+                printed = other.child_output(name).await;
+            }
+        }
+        match printed {
+            Err(error) => Err(self.child_trouble(error).await),
+            Ok(printed) => Ok(printed),
+        }
+    }
+
+    /// What goes on in the other environments. One that is gone has nothing running.
+    pub(crate) async fn children_beside(&self) -> Vec<Child> {
+        let mut children = Vec::new();
+        for other in self.beside {
+            children.extend(other.children().await.unwrap_or_default());
+        }
+        children
+    }
+
+    /// What an error means that is about a child, which may simply not be there.
+    async fn child_trouble(&self, error: SandboxError) -> Trouble {
         match error {
             SandboxError::NoChild(_) => Trouble::failed(error.to_string()),
             other => self.trouble(&other).await,

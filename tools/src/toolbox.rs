@@ -109,7 +109,7 @@ mod tests {
         let names: Vec<&str> = toolbox.specs().iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, ["bash", "read", "write", "edit", "search", "submit"]);
         let bytes = serde_json::to_string(toolbox.specs()).unwrap().len();
-        assert!(bytes < 2600, "{bytes} bytes of every first request");
+        assert!(bytes < 3000, "{bytes} bytes of every first request");
     }
 
     #[test]
@@ -140,6 +140,8 @@ mod tests {
                 let mut without = all.clone();
                 without.as_object_mut().unwrap().remove(name);
                 let required = spec.parameters["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+                // What wants more rights has to say why; a schema that says so is refused by some servers.
+                let required = required || name == "why";
                 assert_eq!(toolbox.check(&spec.name, &without).is_err(), required, "{} without {name}", spec.name);
             }
         }

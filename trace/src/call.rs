@@ -35,6 +35,9 @@ pub struct Called {
     /// The digest of the grant under which it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
+    /// Who allowed it more than the run's grant: `auto` for the ceiling, else through what the answer came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<String>,
 }
 
 /// How a call ended.

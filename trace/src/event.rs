@@ -2,8 +2,8 @@
 
 use crate::secrets::{Opaque, Secrets};
 use crate::{
-    AgentPath, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part, Replied, RunId, Seq,
-    Started, Timestamp,
+    AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part,
+    Replied, RunId, Seq, Started, Terms, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,8 @@ kinds! {
     Asked(Asked),
     /// The model answered, or there is no usable answer.
     Replied(Replied),
+    /// A call wants more than is granted, and somebody is asked.
+    ApprovalAsked(ApprovalAsked),
     /// A call is about to be served.
     Called(Called),
     /// What came of a call.
@@ -115,7 +117,7 @@ impl What {
             What::Observed(observed) => observed.blob.into_iter().collect(),
             What::Recovered(recovered) => vec![recovered.blob],
             What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
-            What::Finished(_) | What::Unknown { .. } => Vec::new(),
+            What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),
         }
     }
 }
@@ -142,6 +144,15 @@ pub enum Delivery {
     },
     /// A person or a signal ends the turn.
     Interrupt,
+    /// Somebody answers a question. One that is not open is not answered again: then this changes nothing.
+    Approval {
+        /// The event that asked.
+        asked: Seq,
+        /// The answer.
+        answer: Answer,
+        /// Through what it came: `terminal`, `send`.
+        by: String,
+    },
     /// A later session owns the run: processes are gone, directory and exported variables are restored.
     Session {
         /// The harness's words for the agent.
@@ -152,6 +163,9 @@ pub enum Delivery {
         /// The kind of walls of this session, where it is another one than before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backend: Option<String>,
+        /// The terms of this session, where they are others than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terms: Option<Box<Terms>>,
     },
 }
 

@@ -5,6 +5,7 @@
 //! leave something for the owner in its inbox ([`inbox`]). Nothing here knows models, tools or prompts.
 
 mod anew;
+mod approval;
 mod archive;
 mod blobs;
 mod budget;
@@ -26,6 +27,7 @@ mod reply;
 pub mod secrets;
 mod started;
 
+pub use approval::{Answer, ApprovalAsked, Approve, Terms, UnknownWord};
 pub use archive::{ArchiveError, Archived, Imported, export, import, run_of};
 pub use blobs::Blobs;
 pub use budget::{Cost, Limits, LongPrice, NanoUsd, Price, Usage};

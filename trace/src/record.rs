@@ -306,6 +306,11 @@ impl Record {
         self.before.saturating_add(self.clock.elapsed().saturating_sub(self.began))
     }
 
+    /// Nothing was done for the last `idle` milliseconds but waiting for a person: they are no active time.
+    pub fn rested(&mut self, idle: Millis) {
+        self.began = self.began.saturating_add(idle);
+    }
+
     /// The run's large contents.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs

@@ -1,6 +1,6 @@
 //! What a run starts from: everything that its prompts are made of, captured once.
 
-use crate::{Digest, Grant, Limits, Part, Price, RunId};
+use crate::{Digest, Grant, Limits, Part, Price, RunId, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -168,6 +168,9 @@ pub struct Started {
     /// The rights beyond the workspace.
     #[serde(default)]
     pub grant: Grant,
+    /// The terms of the first session.
+    #[serde(default)]
+    pub terms: Terms,
     /// The program.
     pub program: Program,
     /// Free labels (case, candidate, split, seed, rollout).

@@ -38,7 +38,9 @@ pub enum Command {
     Run(RunArgs),
     /// Go on with a run: after an interrupt, a crash or a limit, or with a further message.
     Resume(ResumeArgs),
-    /// Leave a message for a run; its owner takes it in between two steps.
+    /// Say something to a run while it works, or answer its question; its owner takes it in between two steps.
+    #[command(after_help = "Examples:\n  autosage send RUN \"leave the tests alone\"\n  \
+        autosage send RUN --answer 12=once\n  autosage send RUN --answer 12=no \"use the mirror in the workspace\"")]
     Send(SendArgs),
     /// List the runs, newest first; prune, export and import them.
     Runs(RunsArgs),
@@ -134,12 +136,29 @@ impl ViewArgs {
     }
 }
 
-/// How wider rights are asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+/// What becomes of a call that wants more rights than are granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Approve {
-    /// Inside its grant the agent acts without questions; nothing beyond the grant can be had.
-    #[default]
+    /// Nobody is asked: what the configuration lists under [allow] is allowed, the rest is denied.
     Auto,
+    /// You are asked, here at the terminal; without one it is denied.
+    Ask,
+    /// The run waits until it is answered with `autosage send RUN --answer`.
+    Wait,
+    /// It is denied.
+    Deny,
+}
+
+impl From<Approve> for trace::Approve {
+    fn from(approve: Approve) -> trace::Approve {
+        match approve {
+            Approve::Auto => trace::Approve::Auto,
+            Approve::Ask => trace::Approve::Ask,
+            Approve::Wait => trace::Approve::Wait,
+            Approve::Deny => trace::Approve::Deny,
+        }
+    }
 }
 
 /// `autosage run`.
@@ -174,9 +193,12 @@ pub struct RunArgs {
     /// The walls: native, reduced (containers without namespaces) or host (none).
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<sandbox::Kind>,
-    /// How wider rights are asked for.
-    #[arg(long, value_enum, default_value_t)]
-    pub approve: Approve,
+    /// What becomes of a call that wants more rights than are granted [default: ask].
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub approve: Option<Approve>,
+    /// Only read the workspace: for a plan, or a question.
+    #[arg(long)]
+    pub read_only: bool,
     /// Another harness than the embedded one; see `autosage harness export`.
     #[arg(long, value_name = "DIR")]
     pub harness: Option<PathBuf>,
@@ -185,6 +207,15 @@ pub struct RunArgs {
     pub durability: Option<Durability>,
     #[command(flatten)]
     pub view: ViewArgs,
+}
+
+/// Whether a workspace is only read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReadOnly {
+    /// It is.
+    Yes,
+    /// It is written too.
+    No,
 }
 
 /// `autosage resume`.
@@ -208,9 +239,12 @@ pub struct ResumeArgs {
     /// The walls, where they are to be others than before.
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<sandbox::Kind>,
-    /// How wider rights are asked for.
-    #[arg(long, value_enum, default_value_t)]
-    pub approve: Approve,
+    /// What becomes of a call that wants more rights than are granted [default: as before if that was auto or wait, else ask].
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub approve: Option<Approve>,
+    /// Only read the workspace from here on; `--read-only=no` lets it be written again.
+    #[arg(long, value_enum, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes")]
+    pub read_only: Option<ReadOnly>,
     /// What the record survives from here on: `process`, the end of the program, or `power`, a power cut too
     /// [default: power].
     #[arg(long, value_name = "WHAT")]
@@ -237,7 +271,11 @@ pub struct SendArgs {
     #[arg(value_name = "RUN")]
     pub run: String,
     /// What to say; `-` reads it from standard input.
-    pub text: String,
+    #[arg(required_unless_present = "answer")]
+    pub text: Option<String>,
+    /// Answer the question that event SEQ asks: once (this call may), run (every call of the run may), no.
+    #[arg(long, value_name = "SEQ=once|run|no", value_parser = answer)]
+    pub answer: Option<(u64, trace::Answer)>,
 }
 
 /// `autosage runs`.
@@ -403,6 +441,12 @@ fn right(text: &str) -> Result<Right, String> {
     }
 }
 
+fn answer(text: &str) -> Result<(u64, trace::Answer), String> {
+    let wrong = || format!("`{text}` is no answer: expected such as 12=once, 12=run or 12=no");
+    let (seq, answer) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((seq.parse().map_err(|_| wrong())?, answer.parse().map_err(|_| wrong())?))
+}
+
 /// `90s`, `30m`, `2h`, `500ms`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a length of time: expected such as 90s, 30m or 2h");
@@ -484,6 +528,12 @@ mod tests {
         assert!(["", "d", "1y", "-1d", "1.5d"].iter().all(|text| age(text).is_err()));
         assert_eq!([bytes("7"), bytes("500M"), bytes("2GB")].map(Result::unwrap), [7, 500_000_000, 2_000_000_000]);
         assert!(["", "G", "2X", "-1", "1.5G", "99999999999T"].iter().all(|text| bytes(text).is_err()));
+    }
+
+    #[test]
+    fn answers_are_read_strictly() {
+        assert_eq!(answer("12=run"), Ok((12, trace::Answer::Run)));
+        assert!(["12", "12=", "12=yes", "x=once", "=no", ""].iter().all(|text| answer(text).is_err()));
     }
 
     #[test]

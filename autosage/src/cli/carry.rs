@@ -83,8 +83,9 @@ pub fn import(args: &ImportArgs, home: &Home, parts: &Parts) -> Result<u8, Failu
     };
     let Archived { run, events, blobs, .. } = archived;
     let folder = home.run(&run);
-    let summary =
-        Summary::glance(&folder).with_context(|| format!("reading {}", folder.display())).map_err(Failure::Infrastructure)?;
+    let summary = Summary::glance(&folder, &parts.name)
+        .with_context(|| format!("reading {}", folder.display()))
+        .map_err(Failure::Infrastructure)?;
     let (events, blobs) = (counted(events as u64, "event"), counted(blobs as u64, "blob"));
     print(&parts.err, &format!("{run} is {word}: {events} and {blobs}, {}\n", size(summary.bytes)));
     if let Some(workspace) = summary.workspace.filter(|workspace| !workspace.is_dir()) {

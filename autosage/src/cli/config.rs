@@ -27,8 +27,10 @@ pub struct Config {
     pub base_url: Option<String>,
     /// The variable that holds the key for that address.
     pub key_env: Option<String>,
-    /// How wider rights are asked for.
+    /// What becomes of a call that wants more rights than are granted.
     pub approve: Option<Approve>,
+    /// What `approve = "auto"` allows; a key of the person's alone.
+    pub allow: Ceiling,
     /// The walls.
     pub sandbox: Option<sandbox::Kind>,
     /// Commands that must succeed before work is accepted.
@@ -54,6 +56,15 @@ pub struct Rights {
     pub network: Option<bool>,
     /// Variables whose values commands may have.
     pub secrets: Vec<String>,
+}
+
+/// Rights that a call may have beyond the grant without a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ceiling {
+    /// Absolute paths that may be written.
+    pub write: Vec<PathBuf>,
+    /// Whether the network can be reached.
+    pub network: bool,
 }
 
 /// The most of a person's own instructions that is read, in bytes.

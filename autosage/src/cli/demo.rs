@@ -4,6 +4,7 @@ use super::args::DemoArgs;
 use super::failure::Failure;
 use super::home::Home;
 use super::prose::wrapped;
+use super::reply::Rules;
 use super::run::{NewRun, begin};
 use super::session::{FollowUp, runtime};
 use super::view::View;
@@ -17,7 +18,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trace::{Check, Durability, Grant, Limits};
+use trace::{Check, Durability, Grant, Limits, Terms};
 
 /// The workspace, as a stranger would find it.
 const WORKSPACE: &[(&str, &str)] = &[
@@ -67,6 +68,8 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
         thinker: Thinker { model: recorded.clone(), recorded: Some(recorded), recorder: None },
         key_env: None,
         grant: Grant::default(),
+        terms: Terms::default(),
+        rules: Rules::None,
         limits: Limits { turns: Some(harness.settings().budget.turns), ..Limits::default() },
         checks: vec![Check { command: CHECK.to_owned(), timeout_ms: 60_000 }],
         max_claims: harness.settings().max_claims,
@@ -143,7 +146,7 @@ async fn works(kind: Kind, scratch: &Path, home: &Home, parts: &Parts) -> anyhow
     std::fs::create_dir_all(session.join("home"))?;
     std::fs::create_dir_all(session.join("tmp"))?;
     let sandbox = Sandbox::start(kind, parts.program.clone())?;
-    let plan = wiring::plan(&scratch.join("hours"), &Grant::default(), &session, home, parts);
+    let plan = wiring::plan(&scratch.join("hours"), sandbox::Access::Write, &session, home, parts);
     let tried = sandbox.environment(&plan).await;
     if let Ok(environment) = tried {
         let sound = environment.probe().await;

@@ -12,10 +12,12 @@ mod project;
 mod proof;
 mod prose;
 mod prune;
+mod reply;
 mod resume;
 mod run;
 mod runs;
 mod secrets;
+mod send;
 mod session;
 mod show;
 mod story;
@@ -65,7 +67,7 @@ fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
     match line.command {
         Command::Run(args) => run::run(args, &config()?, &home?, parts),
         Command::Resume(args) => resume::resume(args, &config()?, &home?, parts),
-        Command::Send(args) => resume::send(&args, &config()?, &home?, parts),
+        Command::Send(args) => send::send(&args, &config()?, &home?, parts),
         Command::Runs(args) => runs::runs(&args, &home?, parts),
         Command::Show(args) => show::show(&args, &home?, parts),
         Command::Trust(args) => trust::trust(&args, &config()?, &home?, parts),

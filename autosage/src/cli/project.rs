@@ -34,9 +34,8 @@ pub struct Project {
 pub struct Settled {
     /// The person's configuration and what the project may add to it.
     pub config: Config,
-    /// Rights that the person has approved for always; none where the project is not trusted.
-    #[expect(dead_code, reason = "questions of approval look here first; delete this line then")]
-    pub rules: Grant,
+    /// Rights that the person has approved for always; absent where the project is not trusted, and so keeps none.
+    pub rules: Option<Grant>,
 }
 
 impl Project {
@@ -104,7 +103,7 @@ pub fn settle(person: &Config, workspace: &Path, usual: Usual, home: &Home, part
     for line in told(&project, standing, &merged, &problems) {
         print(&parts.err, &format!("autosage: {}\n", clean(&line)));
     }
-    let rules = decision.filter(|_| standing == Standing::Trusted).map(|decision| decision.rules).unwrap_or_default();
+    let rules = decision.filter(|_| standing == Standing::Trusted).map(|decision| decision.rules);
     Ok(Settled { config: merged.config, rules })
 }
 
@@ -152,7 +151,7 @@ fn inside(
     parts: &Parts,
 ) -> Result<BTreeMap<&'static str, Result<String, String>>, Failure> {
     let rooms = SessionFolder::make(home.folder().join(format!("look-{}", std::process::id())))?;
-    let plan = wiring::plan(workspace, &Grant::default(), rooms.path(), home, parts);
+    let plan = wiring::plan(workspace, sandbox::Access::Write, rooms.path(), home, parts);
     runtime()?.block_on(async {
         let sandbox = Sandbox::start(kind, parts.program.clone())?;
         let environment = sandbox.environment(&plan).await?;

@@ -36,7 +36,7 @@ const HOUR_MS: u64 = 3_600_000;
 pub fn prune(args: &PruneArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
     let mut runs = Vec::new();
     for (id, folder) in home.runs()? {
-        match Summary::glance(&folder) {
+        match Summary::glance(&folder, &parts.name) {
             Ok(summary) => runs.push(Going { folder, summary }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => print(&parts.err, &format!("autosage: {id} cannot be read and is left alone: {error}\n")),
@@ -91,7 +91,7 @@ fn chosen(args: &PruneArgs, newest_first: Vec<Going>, parts: &Parts) -> Vec<Goin
         let may_go = match run.summary.state {
             State::Ended => true,
             State::Interrupted | State::Damaged => args.all,
-            State::Running | State::Waiting => false,
+            State::Running | State::Waiting | State::Asking => false,
         };
         let is_old = |age| run.summary.last.is_none_or(|last| last.plus(millis(age)) < now);
         let many = args.keep.is_none_or(|keep| index >= keep);

@@ -1,11 +1,11 @@
-//! `autosage resume` and `autosage send`: a run goes on.
+//! `autosage resume`: a run goes on.
 
-use super::args::{ResumeArgs, SendArgs};
+use super::args::{ReadOnly, ResumeArgs};
 use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
-use super::print;
 use super::project::{self, Settled};
+use super::reply::Rules;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::summary::Read;
@@ -13,9 +13,8 @@ use super::view::View;
 use super::wiring;
 use crate::Parts;
 use anyhow::{Context, anyhow};
-use engine::Harness;
-use std::io::Read as _;
-use trace::{Condition, Delivery, Limits, Outcome, Part, Record, RecordError};
+use engine::{Changes, Harness};
+use trace::{Condition, Limits, Outcome, Part, Record, RecordError};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -55,7 +54,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         let place = super::prose::clean(&workspace.display().to_string());
         return Err(Failure::usage(format!("the run's workspace {place} is not here: go on with it where that is")));
     }
-    let Settled { config, .. } =
+    let Settled { config, rules } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
     let before = progress.model();
     let thinker = wiring::thinker(&args.model, &config, parts, before, progress.replies())?;
@@ -75,10 +74,15 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     thinker.hide(&secrets);
     let other = (Some(spec) != before).then(|| spec.clone());
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
+    let before = progress.terms();
+    let mut terms = wiring::terms(args.approve, Some(before), &config, rules.as_ref(), follow_up)?;
+    terms.read_only = args.read_only.map_or(before.read_only, |read_only| read_only == ReadOnly::Yes);
+    wiring::refuse_unkept(&terms, kind, progress.grant())?;
+    let (access, rules) = (wiring::access(&terms), Rules::of(rules.as_ref()));
+    let other_terms = (terms != *before).then_some(terms);
     let view = View::new(args.view.output(), parts);
     thinker.mask(&started.run, &started.facts.date, &workspace, home, parts);
     let observer = observer(&view, &thinker, parts);
-    let grant = started.grant.clone();
     warn_of_weak_walls(kind, &view);
     let (durability, clock) = (args.durability.unwrap_or_default(), parts.clock.clone());
     let (folder, record, events) = match args.as_new {
@@ -99,16 +103,14 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     };
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let record = record.hiding(secrets);
-    if let Some(first) = events.first() {
-        view.remind(first);
-    }
+    view.remind(&events);
     view.say(&secrets::told_missing(&missing));
     let shown = view.clone();
-    let session = Session { parts, home, folder, thinker, harness, kind, workspace, grant, view, follow_up };
+    let session = Session { parts, home, folder, thinker, harness, kind, workspace, access, rules, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         run.grant(granted)?;
-        run.go_on(limits, other, other_kind)?;
+        run.go_on(Changes { limits, model: other, backend: other_kind, terms: other_terms })?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }
@@ -118,35 +120,4 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         shown.end_unrecorded(&name, failure);
     }
     ended
-}
-
-/// Leaves a message for the owner of a run.
-pub fn send(args: &SendArgs, config: &Config, home: &Home, parts: &Parts) -> Result<u8, Failure> {
-    let folder = home.named(&args.run)?;
-    let mut text = args.text.clone();
-    if text == "-" {
-        text.clear();
-        std::io::stdin().read_to_string(&mut text).context("reading the message from standard input").map_err(Failure::Usage)?;
-    }
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the message is empty"));
-    }
-    let id = folder.file_name().unwrap_or_default().to_string_lossy();
-    let run = id.parse().with_context(|| format!("reading the name of the run {id}")).map_err(Failure::Usage)?;
-    let hidden = secrets::of_run(&run, config.key_env.as_deref(), home, parts)?.hide(text.trim()).into_owned();
-    let is_hidden = hidden != text.trim();
-    let what = Delivery::Message { parts: vec![Part::text(hidden)] };
-    let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("leaving a message for {}: {error}", folder.display()));
-    // To the millisecond: messages are taken in as they were sent, also where each had a process of its own.
-    trace::inbox::leave(&folder, &parts.clock.now().to_string(), &what).map_err(failed)?;
-    if is_hidden {
-        let told = "a secret in the message was left out: what lies in a run's folder holds none; give it with --secret NAME at `run` or `resume`\n";
-        print(&parts.err, told);
-    }
-    let told = match trace::owner(&folder).map_err(failed)? {
-        Some(owner) => format!("left for {id}; process {} takes it in at its next step\n", owner.pid),
-        None => format!("left for {id}; nobody works on it now: {} resume {id}\n", parts.name),
-    };
-    print(&parts.err, &told);
-    Ok(0)
 }

@@ -6,6 +6,7 @@ use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::project::{self, Settled};
+use super::reply::Rules;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::view::View;
@@ -16,7 +17,7 @@ use engine::{Assignment, Harness, Surroundings};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::{Check, Durability, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task};
+use trace::{Check, Durability, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task, Terms};
 
 /// The most that a task may be, in bytes.
 const MAX_TASK: u64 = 1 << 20;
@@ -35,6 +36,10 @@ pub struct NewRun {
     pub harness: Harness,
     /// The rights beyond the workspace.
     pub grant: Grant,
+    /// How more of them are had.
+    pub terms: Terms,
+    /// Whether an answer can be kept for always.
+    pub rules: Rules,
     /// What may be spent.
     pub limits: Limits,
     /// What must hold at the end.
@@ -59,7 +64,8 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     let workspace = wiring::workspace(args.workspace.as_deref())?;
     let usual = wiring::usual(&harness);
     let wanted = Usual { kind: args.sandbox.or(person.sandbox).unwrap_or_default(), limits: usual };
-    let Settled { config, .. } = project::settle(person, &workspace, wanted, home, parts)?;
+    let Settled { config, rules } = project::settle(person, &workspace, wanted, home, parts)?;
+    let kind = args.sandbox.or(config.sandbox).unwrap_or_default();
     let thinker = wiring::thinker(&args.model, &config, parts, None, 0)?;
     let asked = wiring::limits(&args.budget, &config);
     wiring::refuse_unpriced(&asked, thinker.model.spec())?;
@@ -71,20 +77,26 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     secrets::check_typed(&args.secret, parts)?;
     let mut grant = wiring::grant(&args.grant, &config)?;
     grant.secrets.extend(args.secret.iter().filter(|name| !config.grant.secrets.contains(name)).cloned());
+    let follow_up = FollowUp::fitting(parts, args.view.output());
+    let terms = wiring::terms(args.approve, None, &config, rules.as_ref(), follow_up)?;
+    let terms = Terms { read_only: args.read_only, ..terms };
+    wiring::refuse_unkept(&terms, kind, &grant)?;
     let order = NewRun {
         task: task(&args)?,
         workspace,
         thinker,
         key_env: args.model.key_env.clone().or(config.key_env.clone()),
         grant,
+        terms,
+        rules: Rules::of(rules.as_ref()),
         limits: Limits { turns: asked.turns.or(usual.turns), time_ms: asked.time_ms.or(usual.time_ms), ..asked },
         checks: commands.into_iter().map(|command| Check { command, timeout_ms: wiring::CHECK_MS }).collect(),
         max_claims: args.max_claims.unwrap_or(harness.settings().max_claims),
         harness,
-        kind: args.sandbox.or(config.sandbox).unwrap_or_default(),
+        kind,
         instructions: config.instructions.clone(),
         durability: args.durability.unwrap_or_default(),
-        follow_up: FollowUp::fitting(parts, args.view.output()),
+        follow_up,
         view: View::new(args.view.output(), parts),
     };
     begin(order, home, parts)
@@ -92,8 +104,8 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
-    let NewRun { task, workspace, thinker, harness, grant, limits, checks, max_claims, .. } = order;
-    let NewRun { kind, instructions, durability, follow_up, view, key_env, .. } = order;
+    let NewRun { task, workspace, thinker, harness, grant, terms, limits, checks, max_claims, .. } = order;
+    let NewRun { kind, rules, instructions, durability, follow_up, view, key_env, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
     let secrets = secrets::of_run(&run, key_env.as_deref(), home, parts)?;
@@ -104,7 +116,8 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let (folder, name) = (home.run(&run), run.to_string());
     thinker.mask(&run, &now.date(), &workspace, home, parts);
     let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
-    let assignment = Assignment { run, task, limits, max_claims, grant: grant.clone(), labels: BTreeMap::new() };
+    let access = wiring::access(&terms);
+    let assignment = Assignment { run, task, limits, max_claims, grant, terms, labels: BTreeMap::new() };
     let surroundings = Surroundings {
         facts: Facts { date: now.date(), os: parts.os.clone(), git: None, backend: kind.to_string() },
         project: instructions,
@@ -113,7 +126,8 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     warn_of_weak_walls(kind, &view);
     let observer = observer(&view, &thinker, parts);
     let (clock, shown) = (parts.clock.clone(), view.clone());
-    let session = Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, grant, view, follow_up };
+    let session =
+        Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, access, rules, view, follow_up };
     let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
         let record = record.hiding(secrets);
         runtime()?.block_on(

@@ -24,7 +24,7 @@ fn list(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
     let runs = home.runs()?;
     let (_, width) = look(parts);
     for (id, folder) in &runs {
-        let summary = match Summary::glance(folder) {
+        let summary = match Summary::glance(folder, &parts.name) {
             Ok(summary) => summary,
             Err(error) => {
                 print(&parts.err, &format!("autosage: {id} cannot be read: {error}\n"));
@@ -42,7 +42,11 @@ fn list(args: &RunsArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
             let turns = summary.turns.map_or("many turns".to_owned(), |turns| counted(turns, "turn"));
             let head = format!("{id}  {state:<14}  {turns:>10}  {money:>9}  {:>8}  ", size(summary.bytes));
             let task = clean(summary.task.lines().next().unwrap_or_default());
-            format!("{head}{}", cut_to(&task, width.saturating_sub(head.len()).max(20)))
+            let question = summary.question.as_ref().map(|question| {
+                let words = clean(&format!("asks for {}: ", question.words));
+                format!("\n{:22}{words}{}", "", question.answer)
+            });
+            format!("{head}{}{}", cut_to(&task, width.saturating_sub(head.len()).max(20)), question.unwrap_or_default())
         };
         print(&parts.out, &format!("{text}\n"));
     }

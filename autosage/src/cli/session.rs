@@ -5,6 +5,8 @@ use super::failure::Failure;
 use super::home::Home;
 use super::print;
 use super::prose::harmless;
+use super::reply::{self, Reply, Rules};
+use super::trust;
 use super::view::View;
 use super::wiring::{self, Thinker};
 use crate::{Parts, Person};
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use trace::{Event, Grant, Moment, Outcome, Part, What};
+use trace::{Answer, Approve, Delivery, Event, Moment, Outcome, Part, What};
 
 /// How often the line below the story is drawn anew.
 const TICK: Duration = Duration::from_millis(250);
@@ -41,8 +43,10 @@ pub struct Session<'a> {
     pub kind: sandbox::Kind,
     /// Where the work lies.
     pub workspace: PathBuf,
-    /// The rights beyond it.
-    pub grant: Grant,
+    /// What can be done with it.
+    pub access: sandbox::Access,
+    /// Whether an answer can be kept for always.
+    pub rules: Rules,
     /// What is seen of it.
     pub view: View,
     /// Whether the run stays open for a follow-up.
@@ -104,7 +108,7 @@ impl Session<'_> {
         let signals = Signals::new().context("listening for signals").map_err(Failure::Infrastructure)?;
         let sandbox = Sandbox::start(self.kind, self.parts.program.clone())?;
         let rooms = SessionFolder::make(self.folder.join("session"))?;
-        let plan = wiring::plan(&self.workspace, &self.grant, rooms.path(), self.home, self.parts);
+        let plan = wiring::plan(&self.workspace, self.access, rooms.path(), self.home, self.parts);
         let environments = Environments::new(&sandbox, plan);
         let toolbox = tools::builtin(&|name| self.harness.tool(name));
         let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
@@ -131,6 +135,9 @@ impl Session<'_> {
     /// Turn after turn of the user, until none follows.
     async fn turns(&self, engine: &Engine<'_>, run: &mut Run, mut signals: Signals) -> Result<Outcome, Failure> {
         let mut typed = (self.follow_up == FollowUp::Typed).then(Typed::listen);
+        if typed.is_some() && run.progress().terms().approve == Approve::Ask {
+            self.view.take_answers(reply::choices(self.rules));
+        }
         loop {
             self.view.work();
             let outcome = self.turn(engine, run, &mut signals, typed.as_mut()).await?;
@@ -184,19 +191,43 @@ impl Session<'_> {
                     engine.interrupt.raise();
                     self.view.say("stopping (once more ends the program at once)\n");
                 }
-                Some(message) = Typed::next(&mut typed) => {
-                    let text = secrets.hide(message.trim());
-                    if !text.is_empty() {
-                        let what = trace::Delivery::Message { parts: vec![Part::text(text)] };
-                        let stamp = self.parts.clock.now().to_string();
-                        trace::inbox::leave(&self.folder, &stamp, &what)
-                            .context("keeping what was typed")
-                            .map_err(Failure::Infrastructure)?;
-                    }
-                }
+                Some(message) = Typed::next(&mut typed) => self.hear(&secrets.hide(message.trim()))?,
                 _ = ticks.tick() => self.view.tick(),
             }
         }
+    }
+
+    /// What was typed while the agent works: the answer to its question, or a message.
+    fn hear(&self, text: &str) -> Result<(), Failure> {
+        let Some((asked, question)) = self.view.question() else { return self.leave_message(text) };
+        let reply = reply::read(text, self.rules);
+        let answer = match &reply {
+            Reply::Again => {
+                self.view.ask();
+                return Ok(());
+            }
+            Reply::Answer(answer) => *answer,
+            Reply::Always => {
+                trust::allow(self.home, &self.workspace, &question.wants)?;
+                Answer::Run
+            }
+            Reply::NoAnd(_) => Answer::No,
+        };
+        self.leave(&Delivery::Approval { asked, answer, by: "terminal".to_owned() })?;
+        self.view.answered(asked);
+        if let Reply::NoAnd(words) = &reply { self.leave_message(words) } else { Ok(()) }
+    }
+
+    fn leave_message(&self, text: &str) -> Result<(), Failure> {
+        match text {
+            "" => Ok(()),
+            text => self.leave(&Delivery::Message { parts: vec![Part::text(text)] }),
+        }
+    }
+
+    fn leave(&self, what: &Delivery) -> Result<(), Failure> {
+        let left = trace::inbox::leave(&self.folder, &self.parts.clock.now().to_string(), what);
+        left.map(|_| ()).context("keeping what was typed").map_err(Failure::Infrastructure)
     }
 
     /// What a person is told at the end of a turn: the answer, and how to go on where it ended early.

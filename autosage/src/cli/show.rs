@@ -33,7 +33,7 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     } else if what.cost {
         bill(&read.events)
     } else if what.json {
-        let details = read.details().with_context(|| format!("reading the run {}", folder.display()));
+        let details = read.details(&parts.name).with_context(|| format!("reading the run {}", folder.display()));
         let json = serde_json::to_string(&details.map_err(Failure::Infrastructure)?)
             .map_err(|error| Failure::Infrastructure(error.into()))?;
         format!("{json}\n")
@@ -51,7 +51,7 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
 
 fn story(read: &Read, parts: &Parts) -> String {
     let (colour, width) = look(parts);
-    let mut story = Story::new(colour, width);
+    let mut story = Story::new(colour, width, &parts.name);
     let told: String = read.events.iter().map(|event| story.tell(event)).collect();
     told + &story.left_open()
 }
@@ -60,15 +60,22 @@ fn story(read: &Read, parts: &Parts) -> String {
 fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
     let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("reading the run {}: {error}", folder.display()));
     let (colour, width) = look(parts);
-    let mut story = Story::new(colour, width);
+    let mut story = Story::new(colour, width, &parts.name);
     let mut reading = Reading::open(folder).map_err(failed)?;
     let runtime = super::session::runtime()?;
+    // The question whose answer was told of.
+    let mut told = None;
     loop {
         // Asked before reading, so that nothing is written between the last reading and the end.
         let owned = trace::owner(folder).map_err(failed)?.is_some();
         for event in reading.more(|_, _| ()).map_err(failed)? {
             print(&parts.out, &story.tell(&event));
         }
+        let asked = story.question().map(|(seq, _)| seq);
+        if asked != told && owned {
+            print(&parts.out, &story.how_to_answer());
+        }
+        told = asked;
         if !owned {
             print(&parts.out, &story.left_open());
             return Ok(0);
@@ -85,6 +92,7 @@ pub fn event_line(event: &Event) -> String {
         What::Delivered(delivered) => match &delivered.what {
             trace::Delivery::Message { parts } => format!("message: {}", one_line(&trace::text_of(parts))),
             trace::Delivery::Interrupt => "interrupt".to_owned(),
+            trace::Delivery::Approval { asked, answer, by } => format!("answer to {asked}: {answer}, by {by}"),
             trace::Delivery::Session { .. } => "session".to_owned(),
         },
         What::Asked(asked) => format!("{} · {} bytes · prompt {}", asked.model, grouped(asked.bytes), asked.prompt.short()),
@@ -98,7 +106,10 @@ pub fn event_line(event: &Event) -> String {
             };
             format!("{stop} · {} in, {} out", grouped(replied.usage.input), grouped(replied.usage.output))
         }
-        What::Called(called) => format!("{} {}", called.id, one_line(&super::story::headline(called))),
+        What::ApprovalAsked(asked) => format!("{} wants {}, because: {}", asked.id, asked.wants, one_line(&asked.why)),
+        What::Called(called) => {
+            format!("{} {}", called.id, one_line(&super::story::headline(&called.tool, called.arguments.as_ref(), &called.raw)))
+        }
         What::Observed(observed) => {
             format!(
                 "{} {} · {} · {}",

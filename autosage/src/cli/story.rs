@@ -1,16 +1,20 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
 use super::prose::{clean, columns, counted, cut_to, grouped, length, wrapped};
+use engine::Questions;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use trace::{
-    Attempt, Called, Delivery, Event, Finished, Observed, Recovered, Replied, Said, Seq, Started, Status, Stop, Timestamp,
-    Verdict, Verified, What, text_of,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Observed, Recovered, Replied, RunId, Said, Seq, Started, Status,
+    Stop, Timestamp, Verdict, Verified, What, text_of,
 };
 
 /// Lines of an observation that are shown.
 const OUTPUT_LINES: usize = 6;
 /// Lines of a command, of a task, or of each side of an edit that are shown.
 const COMMAND_LINES: usize = 8;
+/// Lines of an agent's reason for wanting more that are shown.
+const WHY_LINES: usize = 4;
 /// The most columns of prose: longer lines are hard to read.
 const PROSE: usize = 100;
 
@@ -28,6 +32,10 @@ pub enum Colour {
 pub struct Story {
     colour: Colour,
     width: usize,
+    /// What a person types to call the program.
+    name: String,
+    run: Option<RunId>,
+    questions: Questions,
     /// Calls that were begun and have no observation yet.
     open: BTreeMap<Seq, Called>,
     /// Whether a provider left out what it used, so that we estimated it.
@@ -48,8 +56,9 @@ enum Look {
 
 impl Story {
     /// A story for lines of `width` columns.
-    pub fn new(colour: Colour, width: usize) -> Story {
-        let mut story = Story { colour, width, open: BTreeMap::new(), estimated: false, waits_told: false };
+    pub fn new(colour: Colour, width: usize, name: &str) -> Story {
+        let (name, questions, open) = (name.to_owned(), Questions::default(), BTreeMap::new());
+        let mut story = Story { colour, width, name, run: None, questions, open, estimated: false, waits_told: false };
         story.fit(width);
         story
     }
@@ -67,22 +76,47 @@ impl Story {
 
     /// What the call that goes on at the moment is, in one line.
     pub fn going_on(&self) -> Option<String> {
-        self.open.values().next().map(|called| headline(called).lines().next().unwrap_or_default().to_owned())
+        self.open.values().next().map(|called| {
+            headline(&called.tool, called.arguments.as_ref(), &called.raw).lines().next().unwrap_or_default().to_owned()
+        })
     }
 
     /// The calls that were begun and have no observation, as far as the story was told.
     pub fn left_open(&self) -> String {
         let headlines = self.open.values().filter(|called| called.tool != "submit").map(|called| {
-            let headline = self.paint(Look::Command, &self.lines(&headline(called).replace('\n', "\n> "), COMMAND_LINES, ""));
+            let headline = self.paint(
+                Look::Command,
+                &self.lines(
+                    &headline(&called.tool, called.arguments.as_ref(), &called.raw).replace('\n', "\n> "),
+                    COMMAND_LINES,
+                    "",
+                ),
+            );
             format!("{headline}{}", self.paint(Look::Dim, "  begun, and not answered yet\n"))
         });
-        headlines.collect()
+        headlines.collect::<String>() + &self.how_to_answer()
+    }
+
+    /// The question that waits for an answer.
+    pub fn question(&self) -> Option<(Seq, &ApprovalAsked)> {
+        self.questions.open().map(|(seq, question)| (seq, &question.asked))
+    }
+
+    /// How the question that waits is answered from elsewhere; nothing where none does.
+    pub fn how_to_answer(&self) -> String {
+        let (Some((seq, _)), Some(run)) = (self.question(), &self.run) else { return String::new() };
+        self.paint(Look::Bold, &format!("  waits for an answer: {}\n", answer_line(&self.name, run.as_str(), seq)))
     }
 
     /// The text that `event` adds: whole lines, or nothing.
     pub fn tell(&mut self, event: &Event) -> String {
+        self.questions.fold(event);
         match &event.what {
-            What::Started(started) => self.started(started),
+            What::Started(started) => {
+                self.run = Some(started.run.clone());
+                self.started(started)
+            }
+            What::ApprovalAsked(asked) => self.asked(asked),
             What::Delivered(delivered) => self.delivered(&delivered.what),
             What::Replied(replied) => {
                 self.estimated |= replied.estimated;
@@ -142,8 +176,29 @@ impl Story {
             }
             // The outcome says so.
             Delivery::Interrupt => String::new(),
+            Delivery::Approval { answer, by, .. } => {
+                self.paint(Look::Dim, &self.lines(&format!("answered: {answer} ({by})"), 1, "  "))
+            }
             Delivery::Session { .. } => self.paint(Look::Dim, "a new session goes on\n"),
         }
+    }
+
+    /// A call that wants more: what, for which command, and why, in the agent's words.
+    fn asked(&self, asked: &ApprovalAsked) -> String {
+        let mut text = self.paint(Look::Bold, &format!("? {} asks for more rights\n", clean(&asked.tool)));
+        if asked.wants.network {
+            text.push_str(&self.prose("the host's network, with loopback and everything that it reaches", usize::MAX, "  - "));
+        }
+        for (what, paths) in [("read", &asked.wants.read), ("write", &asked.wants.write)] {
+            for path in paths {
+                text.push_str(&self.prose(&format!("{what} {}", path.display()), usize::MAX, "  - "));
+            }
+        }
+        let arguments = serde_json::from_str(&asked.raw).ok();
+        let command = headline(&asked.tool, arguments.as_ref(), &asked.raw).replace('\n', "\n> ");
+        text.push_str(&self.paint(Look::Command, &self.lines(&command, COMMAND_LINES, "  ")));
+        text.push_str(&self.paint(Look::Dim, &self.prose(&format!("why, the agent says: {}", asked.why), WHY_LINES, "  ")));
+        text
     }
 
     fn replied(&self, replied: &Replied, attempts: &[Attempt]) -> String {
@@ -191,7 +246,7 @@ impl Story {
             _ => {}
         }
         // As a shell shows it.
-        let headline = headline(called).replace('\n', "\n> ");
+        let headline = headline(&called.tool, called.arguments.as_ref(), &called.raw).replace('\n', "\n> ");
         let mut text = self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, ""));
         let words = text_of(&observed.content);
         let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
@@ -311,16 +366,21 @@ fn argument<'a>(called: &'a Called, name: &str) -> Option<&'a str> {
     called.arguments.as_ref()?.get(name)?.as_str()
 }
 
+/// What is typed to answer the question `seq` of `run`.
+pub fn answer_line(name: &str, run: &str, seq: Seq) -> String {
+    format!("{name} send {run} --answer {seq}=once|run|no")
+}
+
 /// A call in a few words.
-pub fn headline(called: &Called) -> String {
-    let argument = |name| argument(called, name);
-    match (called.tool.as_str(), argument("command"), argument("path"), argument("pattern"), argument("answer")) {
+pub fn headline(tool: &str, arguments: Option<&Value>, raw: &str) -> String {
+    let argument = |name: &str| arguments?.get(name)?.as_str();
+    match (tool, argument("command"), argument("path"), argument("pattern"), argument("answer")) {
         ("bash", Some(command), ..) => format!("$ {command}"),
         ("submit", .., Some(answer)) => format!("submit\n{answer}"),
         ("search", _, path, Some(pattern), _) => {
             format!("search {pattern}{}", path.map(|path| format!(" in {path}")).unwrap_or_default())
         }
         (tool, _, Some(path), ..) => format!("{tool} {path}"),
-        (tool, ..) => format!("{tool} {}", called.raw),
+        (tool, ..) => format!("{tool} {raw}"),
     }
 }

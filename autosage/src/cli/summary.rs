@@ -1,11 +1,14 @@
 //! A run in one object: what `runs` and `show` say of it.
 
-use engine::Ledger;
+use super::story::answer_line;
+use engine::{Ledger, Questions};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace::{Condition, Digest, Event, Extent, Finished, Glance, NanoUsd, Reading, Started, Timestamp, Verified, What, text_of};
+use trace::{
+    Condition, Digest, Event, Extent, Finished, Glance, Grant, NanoUsd, Reading, Seq, Started, Timestamp, Verified, What, text_of,
+};
 
 /// What state a run is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,6 +18,8 @@ pub enum State {
     Running,
     /// A process holds it and waits for a person.
     Waiting,
+    /// A process holds it, and a call waits for an answer.
+    Asking,
     /// Its last turn ended, and nobody holds it.
     Ended,
     /// The process that worked on it is gone.
@@ -29,6 +34,7 @@ impl State {
         match self {
             State::Running => "running",
             State::Waiting => "waiting",
+            State::Asking => "asking",
             State::Ended => "ended",
             State::Interrupted => "interrupted",
             State::Damaged => "damaged",
@@ -59,6 +65,23 @@ pub struct Summary {
     pub last: Option<Timestamp>,
     /// Where it works.
     pub workspace: Option<PathBuf>,
+    /// The question that waits for an answer, whether or not a process holds the run.
+    pub question: Option<Open>,
+}
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Open {
+    /// The event that asks.
+    pub asked: Seq,
+    /// What is wanted.
+    pub wants: Grant,
+    /// The same in words.
+    pub words: String,
+    /// Why, in the agent's words.
+    pub why: String,
+    /// What is typed to answer.
+    pub answer: String,
 }
 
 /// The same, and more, for one run.
@@ -81,7 +104,8 @@ pub struct Details {
 
 impl Summary {
     /// What a list says of the run in `folder`, from the two ends of its record: damage between them is not seen.
-    pub fn glance(folder: &Path) -> io::Result<Summary> {
+    /// `program` is what a person types to call this one.
+    pub fn glance(folder: &Path, program: &str) -> io::Result<Summary> {
         let owned = trace::owner(folder)?.is_some();
         let glance = Glance::at(folder)?;
         let started = glance.first.as_ref().and_then(started);
@@ -97,7 +121,9 @@ impl Summary {
             glance.last[from..].iter().for_each(|event| ledger.fold(event));
             ledger
         });
-        let state = State::of(&glance.condition, owned, glance.last.last());
+        // A question that waits is among the last events, for nothing goes on behind it.
+        let questions = questions(&glance.last);
+        let state = State::of(&glance.condition, owned, glance.last.last(), &questions);
         Ok(Summary {
             run: name(folder),
             state,
@@ -109,14 +135,30 @@ impl Summary {
             started: glance.first.as_ref().map(|event| event.at),
             last: glance.last.last().map(|event| event.at),
             workspace: started.map(|started| started.task.workspace.clone()),
+            question: Open::of(&questions, folder, program),
         })
     }
 }
 
+impl Open {
+    fn of(questions: &Questions, folder: &Path, program: &str) -> Option<Open> {
+        let (asked, question) = questions.open()?;
+        let (wants, why) = (question.asked.wants.clone(), question.asked.why.clone());
+        Some(Open { asked, words: wants.to_string(), wants, why, answer: answer_line(program, &name(folder), asked) })
+    }
+}
+
+fn questions(events: &[Event]) -> Questions {
+    let mut questions = Questions::default();
+    events.iter().for_each(|event| questions.fold(event));
+    questions
+}
+
 impl State {
-    fn of(condition: &Condition, owned: bool, last: Option<&Event>) -> State {
+    fn of(condition: &Condition, owned: bool, last: Option<&Event>, questions: &Questions) -> State {
         match (condition, owned, last.and_then(finished)) {
             (Condition::Damaged { .. }, ..) => State::Damaged,
+            (_, true, None) if questions.open().is_some() => State::Asking,
             (_, true, None) => State::Running,
             (_, true, Some(_)) => State::Waiting,
             (_, false, Some(_)) => State::Ended,
@@ -169,6 +211,7 @@ pub struct Read {
     /// Its folder.
     pub folder: PathBuf,
     ledger: Ledger,
+    questions: Questions,
     state: State,
     condition: Condition,
     digest: Option<Digest>,
@@ -180,10 +223,11 @@ impl Read {
         let owned = trace::owner(folder)?.is_some();
         let (events, reading) = Reading::all(folder)?;
         let mut ledger = Ledger::default();
+        let questions = questions(&events);
         events.iter().for_each(|event| ledger.fold(event));
         let condition = reading.condition().clone();
-        let state = State::of(&condition, owned, events.last());
-        Ok(Read { events, folder: folder.to_owned(), ledger, state, condition, digest: reading.digest() })
+        let state = State::of(&condition, owned, events.last(), &questions);
+        Ok(Read { events, folder: folder.to_owned(), ledger, questions, state, condition, digest: reading.digest() })
     }
 
     /// Its first event.
@@ -220,8 +264,8 @@ impl Read {
         &self.condition
     }
 
-    /// The run in one object.
-    fn summary(&self) -> io::Result<Summary> {
+    /// The run in one object; `program` is what a person types to call this one.
+    fn summary(&self, program: &str) -> io::Result<Summary> {
         let started = self.started();
         Ok(Summary {
             run: name(&self.folder),
@@ -235,11 +279,12 @@ impl Read {
             started: self.events.first().map(|event| event.at),
             last: self.events.last().map(|event| event.at),
             workspace: started.map(|started| started.task.workspace.clone()),
+            question: Open::of(&self.questions, &self.folder, program),
         })
     }
 
     /// The run in one object, with more of it.
-    pub fn details(&self) -> io::Result<Details> {
+    pub fn details(&self, program: &str) -> io::Result<Details> {
         let mut agents: Vec<String> = self.events.iter().map(|event| event.agent.to_string()).collect();
         agents.sort();
         agents.dedup();
@@ -249,7 +294,7 @@ impl Read {
             .rev()
             .find_map(|event| if let What::Verified(verified) = &event.what { Some(verified.clone()) } else { None });
         Ok(Details {
-            summary: self.summary()?,
+            summary: self.summary(program)?,
             model: self.model(),
             agents,
             usage: self.ledger.usage,

@@ -30,7 +30,6 @@ pub fn decision(home: &Home, workspace: &Path) -> Result<Option<Decision>, Failu
 ///
 /// # Errors
 /// A workspace that is not trusted keeps no rules: `autosage trust` comes first.
-#[expect(dead_code, reason = "the answer `always` to a question of approval calls it; delete this line then")]
 pub fn allow(home: &Home, workspace: &Path, grant: &Grant) -> Result<(), Failure> {
     Store::of(home).change(workspace, |decision| {
         let mut decision = decision.ok_or_else(|| {

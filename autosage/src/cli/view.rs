@@ -6,10 +6,10 @@ use super::print;
 use super::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
 use super::story::{Colour, Story};
 use crate::{Parts, Person, Printer};
-use engine::Ledger;
+use engine::{Ledger, Questions};
 use model::Heard;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{Clock, Event, Finished, Millis, NanoUsd, Outcome, Timestamp, What};
+use trace::{ApprovalAsked, Clock, Event, Finished, Millis, NanoUsd, Outcome, Seq, Timestamp, What};
 
 /// How a run is shown. Shared by the record (events), the model (words) and the ticker.
 #[derive(Clone)]
@@ -19,7 +19,15 @@ enum Shown {
     /// The record's lines, to standard output; and what they add up to.
     Lines { printer: Printer, ledger: Ledger },
     /// The story, to standard error.
-    Story { story: Story, printer: Printer, status: Option<Box<Live>> },
+    Story { story: Story, printer: Printer, status: Option<Box<Live>>, answers: Option<Answers> },
+}
+
+/// The questions of a run are answered here.
+struct Answers {
+    /// What may be typed.
+    choices: &'static str,
+    /// The question that was answered last.
+    given: Option<Seq>,
 }
 
 /// The line below the story, redrawn while something goes on.
@@ -62,7 +70,7 @@ impl View {
             Output::Lines => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
             Output::Answer => {
                 let (colour, width) = look(parts);
-                let story = Story::new(colour, width);
+                let story = Story::new(colour, width, &parts.name);
                 let live = || Live {
                     clock: parts.clock.clone(),
                     ledger: Ledger::default(),
@@ -78,7 +86,7 @@ impl View {
                 };
                 let status =
                     (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| Box::new(live()));
-                Shown::Story { story, printer: parts.err.clone(), status }
+                Shown::Story { story, printer: parts.err.clone(), status, answers: None }
             }
         };
         View(Arc::new(Mutex::new(shown)))
@@ -91,15 +99,20 @@ impl View {
                 ledger.fold(event);
                 print(printer, &format!("{line}\n"));
             }
-            Shown::Story { story, printer, status } => {
+            Shown::Story { story, printer, status, answers } => {
                 let text = story.tell(event);
+                let asks = match (&event.what, answers) {
+                    (What::ApprovalAsked(_), Some(answers)) => answers.prompt(),
+                    (What::ApprovalAsked(_), None) => story.how_to_answer(),
+                    _ => String::new(),
+                };
                 match status {
-                    None => print(printer, &text),
+                    None => print(printer, &(text + &asks)),
                     Some(live) => {
                         let cleared = live.clear();
                         let text = if std::mem::take(&mut live.typed) { "\n".to_owned() } else { text };
                         live.take_in(event);
-                        let drawn = if live.running { live.draw(story) } else { String::new() };
+                        let drawn = if live.running { live.draw(story) } else { asks };
                         print(printer, &format!("{cleared}{text}{drawn}"));
                     }
                 }
@@ -111,7 +124,7 @@ impl View {
     pub fn heard(&self, heard: Heard<'_>) {
         match &mut *self.lock() {
             Shown::Lines { .. } => {}
-            Shown::Story { story, printer, status: None } => {
+            Shown::Story { story, printer, status: None, .. } => {
                 if let Heard::Waiting { until, reason } = heard {
                     print(printer, &story.wait(until, reason));
                 }
@@ -143,7 +156,7 @@ impl View {
 
     /// Time has passed: the line below the story is drawn anew.
     pub fn tick(&self) {
-        if let Shown::Story { story, printer, status: Some(live) } = &mut *self.lock()
+        if let Shown::Story { story, printer, status: Some(live), .. } = &mut *self.lock()
             && live.running
         {
             live.frame += 1;
@@ -170,11 +183,49 @@ impl View {
         }
     }
 
-    /// Something goes on again.
+    /// From here on questions are answered here, with one of `choices`.
+    pub fn take_answers(&self, choices: &'static str) {
+        if let Shown::Story { answers, .. } = &mut *self.lock() {
+            *answers = Some(Answers { choices, given: None });
+        }
+    }
+
+    /// The question that waits for what is typed next.
+    pub fn question(&self) -> Option<(Seq, ApprovalAsked)> {
+        match &*self.lock() {
+            Shown::Story { story, answers: Some(answers), .. } => {
+                let (seq, asked) = story.question().filter(|(seq, _)| answers.given != Some(*seq))?;
+                Some((seq, asked.clone()))
+            }
+            Shown::Story { answers: None, .. } | Shown::Lines { .. } => None,
+        }
+    }
+
+    /// Asks again, where no answer was understood.
+    pub fn ask(&self) {
+        if let Shown::Story { printer, answers: Some(answers), .. } = &*self.lock() {
+            print(printer, &answers.prompt());
+        }
+    }
+
+    /// The question `asked` was answered here.
+    pub fn answered(&self, asked: Seq) {
+        if let Shown::Story { answers: Some(answers), .. } = &mut *self.lock() {
+            answers.given = Some(asked);
+        }
+    }
+
+    /// Something goes on again, or a question stands that was asked in an earlier session.
     pub fn work(&self) {
-        if let Shown::Story { status: Some(live), .. } = &mut *self.lock() {
-            live.running = true;
-            live.since = live.clock.elapsed();
+        if let Shown::Story { story, printer, status, answers } = &mut *self.lock() {
+            let asks = story.question().is_some();
+            if let Some(live) = status {
+                live.running = !asks;
+                live.since = live.clock.elapsed();
+            }
+            if asks {
+                print(printer, &answers.as_ref().map_or_else(|| story.how_to_answer(), Answers::prompt));
+            }
         }
     }
 
@@ -217,10 +268,15 @@ impl View {
         print(printer, &format!("{}\n", serde_json::to_string(&line).unwrap_or_default()));
     }
 
-    /// A run that was shown before goes on: what it is, in the words of its first event.
-    pub fn remind(&self, first: &Event) {
+    /// A run that was shown before goes on: what it is, in the words of its first event, and the question that stands.
+    pub fn remind(&self, events: &[Event]) {
+        let mut questions = Questions::default();
+        events.iter().for_each(|event| questions.fold(event));
+        let open = questions.open().map(|(seq, _)| seq);
         if let Shown::Story { story, printer, .. } = &mut *self.lock() {
-            print(printer, &story.tell(first));
+            let shown = events.iter().enumerate().filter(|(index, event)| *index == 0 || Some(event.seq) == open);
+            let told: String = shown.map(|(_, event)| story.tell(event)).collect();
+            print(printer, &told);
         }
     }
 
@@ -234,6 +290,12 @@ impl View {
     }
 }
 
+impl Answers {
+    fn prompt(&self) -> String {
+        format!("  {} › ", self.choices)
+    }
+}
+
 impl Live {
     fn take_in(&mut self, event: &Event) {
         self.ledger.fold(event);
@@ -244,7 +306,7 @@ impl Live {
                 self.since = self.clock.elapsed();
                 self.running = true;
             }
-            What::Finished(_) => self.running = false,
+            What::Finished(_) | What::ApprovalAsked(_) => self.running = false,
             What::Started(_)
             | What::Delivered(_)
             | What::Replied(_)

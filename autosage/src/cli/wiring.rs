@@ -1,10 +1,11 @@
 //! From what was typed and configured to the parts that a run works with.
 
-use super::args::{BudgetArgs, ModelArgs, Right};
+use super::args::{self, BudgetArgs, ModelArgs, Right};
 use super::config::{self, Config};
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
+use super::session::FollowUp;
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::Harness;
@@ -14,7 +15,7 @@ use sandbox::Plan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trace::{Grant, Limits, ModelSpec, RunId, Secrets};
+use trace::{Approve, Grant, Limits, ModelSpec, RunId, Secrets, Terms};
 
 /// The time that a check may take, in milliseconds: as much as a command that asks for the most.
 pub const CHECK_MS: u64 = 60 * 60 * 1000;
@@ -247,17 +248,73 @@ pub fn grant(typed: &[Right], config: &Config) -> Result<Grant, Failure> {
     Ok(grant)
 }
 
+/// The terms of a session: what was typed, else those of the session `before` that need nobody, else what is configured.
+/// `rules` always hold in the workspace. Without a person who sees a question, asking is denying.
+pub fn terms(
+    typed: Option<args::Approve>,
+    before: Option<&Terms>,
+    config: &Config,
+    rules: Option<&Grant>,
+    follow_up: FollowUp,
+) -> Result<Terms, Failure> {
+    let (typed, rules) = (typed.map(Approve::from), rules.cloned().unwrap_or_default());
+    let lasting = before.map(|terms| terms.approve).filter(|approve| matches!(approve, Approve::Auto | Approve::Wait));
+    let wanted = typed.or(lasting).or(config.approve.map(Approve::from)).unwrap_or(Approve::Ask);
+    let allow = match (typed, wanted) {
+        (Some(Approve::Deny), _) => Grant::default(),
+        (_, Approve::Auto) => rules.with(&ceiling(config)?),
+        _ => rules,
+    };
+    let approve = match (wanted, follow_up) {
+        (Approve::Ask, FollowUp::None) => Approve::Deny,
+        (approve, _) => approve,
+    };
+    Ok(Terms { approve, allow, read_only: before.is_some_and(|terms| terms.read_only) })
+}
+
+/// What the configuration allows without a question.
+fn ceiling(config: &Config) -> Result<Grant, Failure> {
+    let absolute = |path: &PathBuf| {
+        let found = std::fs::canonicalize(path).with_context(|| format!("allowing to write {}", path.display()));
+        found.map_err(Failure::Usage)
+    };
+    let write = config.allow.write.iter().map(absolute).collect::<Result<_, _>>()?;
+    Ok(Grant { write, network: config.allow.network, ..Grant::default() })
+}
+
+/// What can be done with the workspace on these terms.
+pub fn access(terms: &Terms) -> sandbox::Access {
+    if terms.read_only { sandbox::Access::Read } else { sandbox::Access::Write }
+}
+
+/// Refuses to promise that a workspace is only read where that cannot be kept.
+pub fn refuse_unkept(terms: &Terms, kind: sandbox::Kind, grant: &Grant) -> Result<(), Failure> {
+    match (terms.read_only, kind, grant.write.first()) {
+        (true, sandbox::Kind::Host, _) => {
+            Err(Failure::usage("--read-only needs walls, and --sandbox host has none: leave one of them out"))
+        }
+        (true, _, Some(path)) => {
+            let path = path.display();
+            Err(Failure::usage(format!("{path} may be written, and --read-only writes nothing: leave out one of the two")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The environments of a session: over `workspace`, with a private home and `/tmp` below `session`.
-pub fn plan(workspace: &Path, grant: &Grant, session: &Path, home: &Home, parts: &Parts) -> Plan {
+pub fn plan(workspace: &Path, access: sandbox::Access, session: &Path, home: &Home, parts: &Parts) -> Plan {
     Plan {
         workspace: workspace.to_owned(),
-        grant: grant.clone(),
+        access,
+        // Each environment has its own.
+        grant: Grant::default(),
         home: session.join("home"),
         tmp: session.join("tmp"),
         // Whoever can write the person's configuration has all rights in the next run.
         hidden: std::iter::once(home.folder().to_owned()).chain(config::usual_folder(parts)).collect(),
         user_home: parts.variable("HOME").map(PathBuf::from),
         limits: sandbox::Limits::default(),
+        names: sandbox::Names::default(),
     }
 }
 

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod approval;
 mod commands;
 mod contract;
 mod demo;
 mod examples;
-mod record;
 mod histories;
+mod record;
 mod scenarios;
 mod secrets;
 mod support;

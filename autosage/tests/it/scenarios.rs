@@ -121,11 +121,16 @@ fn projection(events: &[Event], work: &Path) -> String {
             What::Delivered(delivered) => match &delivered.what {
                 Delivery::Message { parts } => format!("message: {}", text_of(parts)),
                 Delivery::Interrupt => "interrupt".to_owned(),
+                Delivery::Approval { asked, answer, by } => format!("answer to {asked}: {answer} by {by}"),
                 Delivery::Session { .. } => "session".to_owned(),
             },
             What::Asked(asked) => format!("upto {} | most {}", asked.upto, asked.max_output),
             What::Replied(replied) => replied_line(replied),
-            What::Called(called) => format!("{} {} {}", called.id, called.tool, called.raw),
+            What::ApprovalAsked(asked) => format!("{} {} wants {}: {}", asked.id, asked.tool, asked.wants, asked.why),
+            What::Called(called) => {
+                let by = called.approved_by.as_ref().map(|by| format!(" | approved by {by}")).unwrap_or_default();
+                format!("{} {} {}{by}", called.id, called.tool, called.raw)
+            }
             What::Observed(observed) => {
                 let exit = observed.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
                 let same = observed.same_as.as_ref().map(|first| format!(" same as {first}")).unwrap_or_default();

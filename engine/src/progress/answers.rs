@@ -1,11 +1,15 @@
 //! What the rest of the engine, and whoever watches a run, asks of the fold.
 
 use super::{Claim, OpenCall, Progress};
+use crate::approval::Rights;
 use crate::harness::Harness;
 use crate::ledger::Ledger;
 use model::{Message, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{CallId, Check, Digest, Fault, FileSeen, ModelSpec, Outcome, Part, RunId, Seq, Started, Status, ToolSpec, Verdict};
+use trace::{
+    CallId, Check, Digest, Fault, FileSeen, Grant, ModelSpec, Outcome, Part, RunId, Seq, Started, Status, Terms, ToolSpec,
+    Verdict,
+};
 
 impl Progress {
     /// The harness that the run started with.
@@ -82,6 +86,20 @@ impl Progress {
     /// The budget.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What is granted now: at the start, and by answers for the run.
+    pub fn grant(&self) -> &Grant {
+        &self.rights.grant
+    }
+
+    /// The terms of the last session.
+    pub fn terms(&self) -> &Terms {
+        &self.rights.terms
+    }
+
+    pub(crate) fn rights(&self) -> &Rights {
+        &self.rights
     }
 
     /// The claim that stands, if one does.

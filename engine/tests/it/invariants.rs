@@ -1,20 +1,21 @@
 //! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
-use crate::story::{Story, check, replied};
-use engine::{Act, Claiming, Next, OpenCall, decide};
+use crate::story::{Story, check, replied, started};
+use engine::{Act, Claiming, Next, OpenCall, Questions, Standing, decide, standing};
 use model::{Prompt, render};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::{
-    Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Limits, ModelSpec, NanoUsd, Observed, Part, Replied,
-    Said, Seq, Status, Stop, Usage, Verdict, Verified, What,
+    Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Grant, Limits,
+    ModelSpec, NanoUsd, Observed, Part, Replied, Said, Seq, Started, Status, Stop, Terms, Usage, Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
 const IDS: [&str; 3] = ["", "a", "b"];
-const ARGUMENTS: [&str; 3] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut"];
+const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
+const WISH: &str = "{\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
 
 /// Random choices, one after another; zeros once they are used up.
 struct Choices {
@@ -105,6 +106,10 @@ struct World {
     choices: Choices,
     /// How many requests were sent.
     sent: u64,
+    /// What was answered to each question that was open.
+    said: BTreeMap<CallId, Answer>,
+    /// Whether the network was allowed for the run.
+    for_the_run: bool,
     /// How many claims the checks judged in this turn of the user.
     judged: u32,
 }
@@ -114,7 +119,11 @@ impl World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
         let wire = [Wire::Chat, Wire::Messages][choices.below(2)];
-        World { story: Story::begin_with(wire.model("m"), limits, checks), wire, last_body: None, choices, sent: 0, judged: 0 }
+        let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
+        let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
+        let terms = Terms { approve, allow, read_only: false };
+        let story = Story::of(Started { terms, model: wire.model("m"), ..started(limits, checks) });
+        World { story, wire, said: BTreeMap::new(), for_the_run: false, last_body: None, choices, sent: 0, judged: 0 }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -131,7 +140,10 @@ impl World {
         }
         self.note(
             None,
-            What::Delivered(Delivered { name: String::new(), what: Delivery::Session { text, model, backend: None } }),
+            What::Delivered(Delivered {
+                name: String::new(),
+                what: Delivery::Session { text, model, backend: None, terms: None },
+            }),
         );
     }
 
@@ -153,7 +165,7 @@ impl World {
         }
         for _ in 0..self.choices.below(4) {
             let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(4)].to_owned());
-            let arguments = ARGUMENTS[self.choices.below(3)].to_owned();
+            let arguments = ARGUMENTS[self.choices.below(4)].to_owned();
             parts.push(Said::Call { id, name, arguments });
         }
         if self.choices.below(8) == 0 {
@@ -189,12 +201,50 @@ impl World {
             raw: call.raw.clone(),
             arguments,
             grant: None,
+            approved_by: None,
         };
         (self.note(Some(call.reply), What::Called(called.clone())), called)
     }
 
     fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
         self.note(Some(seq), What::Observed(Observed::words(call.id.clone(), status, "seen")));
+    }
+
+    /// Somebody answers a question, perhaps one that is not open.
+    fn answer(&mut self) {
+        let open = |story: &Story| {
+            let mut questions = Questions::default();
+            story.events.iter().for_each(|event| questions.fold(event));
+            questions.open().map(|(seq, question)| (seq, question.asked.id.clone()))
+        };
+        let (open, answer) = (open(&self.story), [Answer::Once, Answer::Run, Answer::No][self.choices.below(3)]);
+        let aside = Seq(self.choices.below(self.story.events.len()) as u64);
+        let asked = match (&open, self.choices.below(4)) {
+            (Some((seq, _)), 1..) => *seq,
+            _ => aside,
+        };
+        if let Some((_, call)) = open.filter(|(seq, _)| *seq == asked) {
+            self.said.insert(call, answer);
+            self.for_the_run |= answer == Answer::Run;
+        }
+        let what = Delivery::Approval { asked, answer, by: "test".into() };
+        self.note(None, What::Delivered(Delivered { name: String::new(), what }));
+    }
+
+    /// A call has no more rights than somebody gave it.
+    fn judge_rights(&self, call: &OpenCall) -> Result<(), TestCaseError> {
+        let progress = &self.story.progress;
+        let by_terms = progress.terms().allow.network.then_some(Answer::Once);
+        let said = self.said.get(&call.id).copied().or(self.for_the_run.then_some(Answer::Run)).or(by_terms);
+        let may = matches!(said, Some(Answer::Once | Answer::Run));
+        match standing(progress, call) {
+            Standing::Held => prop_assert!(call.raw != WISH || call.same_as.is_some() || call.tool != "bash" || self.for_the_run),
+            Standing::Allowed { wants, .. } => prop_assert!(may && wants.network, "allowed by nobody"),
+            Standing::Denied(_) => prop_assert!(!may, "denied though it was allowed"),
+            other => prop_assert!(false, "served while {other:?}"),
+        }
+        prop_assert_eq!(progress.grant().network, self.for_the_run, "an answer for one call widens no other");
+        Ok(())
     }
 
     /// One step. Returns false once the run rests.
@@ -221,6 +271,7 @@ impl World {
             }
             Next::Act(Act::Serve(calls)) => {
                 prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");
+                calls.iter().try_for_each(|call| self.judge_rights(call))?;
                 let dies = if self.choices.below(6) == 1 { self.choices.below(2 * calls.len()) } else { usize::MAX };
                 let mut begun = Vec::new();
                 for (index, call) in calls.iter().enumerate() {
@@ -237,6 +288,17 @@ impl World {
                     }
                     let status = [Status::Ok, Status::Failed, Status::TimedOut][self.choices.below(3)];
                     self.observe(seq, call, status);
+                }
+            }
+            Next::Act(Act::Ask(call)) => {
+                let wants = Grant { network: true, ..Grant::default() };
+                if let Standing::Asks(wants) = engine::ruling(&self.story.progress, &wants) {
+                    let (tool, raw, why) = (call.tool.clone(), call.raw.clone(), "to look".to_owned());
+                    let asked = ApprovalAsked { id: call.id.clone(), tool, raw, wants, why };
+                    self.note(Some(call.reply), What::ApprovalAsked(asked));
+                } else {
+                    let (seq, _) = self.call(&call);
+                    self.observe(seq, &call, Status::Denied);
                 }
             }
             Next::Act(Act::Settle(calls)) => {
@@ -263,7 +325,13 @@ impl World {
                 self.note(None, What::Finished(finished));
             }
             Next::Wait if self.choices.is_used_up() => return Ok(false),
-            Next::Wait => self.message(),
+            Next::Wait if self.story.progress.outcome().is_some() => self.message(),
+            // Somebody is asked.
+            Next::Wait => match self.choices.below(6) {
+                0 => self.die(),
+                1 => _ = self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt })),
+                _ => self.answer(),
+            },
         }
         Ok(true)
     }

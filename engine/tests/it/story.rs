@@ -28,6 +28,7 @@ pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
         limits,
         max_claims: 2,
         grant: trace::Grant::default(),
+        terms: trace::Terms::default(),
         program: trace::Program::default(),
         labels: BTreeMap::new(),
     }
@@ -81,13 +82,13 @@ pub struct Story {
 impl Story {
     /// A run that has begun.
     pub fn begin(limits: Limits, checks: Vec<Check>) -> Story {
-        Story::begin_with(model(), limits, checks)
+        Story::of(started(limits, checks))
     }
 
-    /// A run that has begun with `model`.
-    pub fn begin_with(model: ModelSpec, limits: Limits, checks: Vec<Check>) -> Story {
+    /// A run that has begun so.
+    pub fn of(started: Started) -> Story {
         let mut story = Story { progress: Progress::new(Harness::embedded().unwrap()), events: Vec::new() };
-        story.note(None, What::Started(Box::new(Started { model, ..started(limits, checks) })));
+        story.note(None, What::Started(Box::new(started)));
         story
     }
 
@@ -146,6 +147,7 @@ impl Story {
             raw: call.raw,
             arguments,
             grant: None,
+            approved_by: None,
         };
         self.note(Some(call.reply), What::Called(called));
         self
@@ -179,6 +181,6 @@ impl Story {
 
     /// A later session went on.
     pub fn session(self) -> Story {
-        self.delivered(Delivery::Session { text: "new session".into(), model: None, backend: None })
+        self.delivered(Delivery::Session { text: "new session".into(), model: None, backend: None, terms: None })
     }
 }

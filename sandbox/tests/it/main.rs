@@ -9,3 +9,4 @@ mod git;
 mod probes;
 mod shell;
 mod support;
+mod wider;

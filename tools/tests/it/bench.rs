@@ -60,6 +60,8 @@ impl Bench {
             hidden: vec![top.join("run")],
             user_home: None,
             limits: Limits::default(),
+            access: sandbox::Access::Write,
+            names: sandbox::Names::default(),
         };
         let program = Program::Path(env!("CARGO_BIN_EXE_tool-walls").into());
         let environment = match Sandbox::start(kind, program).unwrap().environment(&plan).await {
@@ -118,6 +120,8 @@ impl Bench {
         let cwd: PathBuf = cwd.components().collect();
         let room = Room {
             environment: &self.environment,
+            lasting: tools::Lasting::Session,
+            beside: &[],
             blobs: &self.blobs,
             caps: &self.caps,
             cwd: &cwd,

@@ -21,6 +21,8 @@ pub async fn environment(folders: &TempDir) -> Option<Environment> {
         hidden: vec![top.join("run")],
         user_home: None,
         limits: Limits::default(),
+        access: sandbox::Access::Write,
+        names: sandbox::Names::default(),
     };
     let program = Program::Path(env!("CARGO_BIN_EXE_verify-walls").into());
     match Sandbox::start(Kind::Native, program).unwrap().environment(&plan).await {

@@ -10,9 +10,11 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
-const TOP: [&str; 10] = ["model", "models", "base_url", "key_env", "approve", "sandbox", "checks", "budget", "grant", "mcp"];
+const TOP: [&str; 11] =
+    ["model", "models", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp"];
 const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
 const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
+const ALLOW: [&str; 2] = ["write", "network"];
 
 /// Whose file it is, and where its relative paths and `~/` begin.
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +103,15 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
             })
             .map(millis);
     }
+    let path = |value: &DeValue<'_>| absolute(&text(value)?, origin);
+    let paths = "a list of paths: absolute, or from the folder of this file, or from ~/";
+    if let Origin::Project { .. } = origin {
+        top.refuse("allow", "what needs no question is for the person's own configuration to say", found);
+    } else if let Some(allow) = top.section("allow", &ALLOW, found) {
+        config.allow.write = allow.list("write", paths, found, path);
+        config.allow.network = allow.get("network", "true or false", found, DeValue::as_bool).unwrap_or_default();
+    }
     if let Some(grant) = top.section("grant", &GRANT, found) {
-        let path = |value: &DeValue<'_>| absolute(&text(value)?, origin);
-        let paths = "a list of paths: absolute, or from the folder of this file, or from ~/";
         config.grant.read = grant.list("read", paths, found, path);
         config.grant.write = grant.list("write", paths, found, path);
         config.grant.network = grant.get("network", "true or false", found, DeValue::as_bool);
@@ -216,7 +224,7 @@ impl<'t, 'i> Section<'t, 'i> {
 /// The known key that was perhaps meant by `key` in the table `section`: one that is written alike, or of the same name in another table.
 fn near(section: &str, key: &str) -> Option<String> {
     let of = |section: &'static str, keys: &[&'static str]| keys.iter().map(|key| (section, *key)).collect::<Vec<_>>();
-    let known = [of("", &TOP), of("budget", &BUDGET), of("grant", &GRANT)].concat();
+    let known = [of("", &TOP), of("budget", &BUDGET), of("grant", &GRANT), of("allow", &ALLOW)].concat();
     let distance = |(other, name): &(&str, &str)| {
         let written = strsim::osa_distance(&key.to_lowercase().replace('-', "_"), name);
         let elsewhere = usize::from(*other != section);
@@ -300,6 +308,9 @@ mod tests {
             approve = "auto"
             sandbox = "reduced"
             checks = ["make test"]
+            [allow]
+            write = ["~/out"]
+            network = true
             [budget]
             turns = 3
             tokens = 1_000
@@ -333,6 +344,12 @@ mod tests {
                 approve: Some(
                     Auto,
                 ),
+                allow: Ceiling {
+                    write: [
+                        "/me/out",
+                    ],
+                    network: true,
+                },
                 sandbox: Some(
                     Reduced,
                 ),
@@ -403,10 +420,10 @@ mod tests {
         check(
             "turns = 4\nmax = 1\n  base-url = \"x\"\n",
             expect![[r#"
-            1:1: unknown key `turns`: did you mean `budget.turns`?
-            2:1: unknown key `max`: known here are model, models, base_url, key_env, approve, sandbox, checks, budget, grant, mcp
-            3:3: unknown key `base-url`: did you mean `base_url`?
-        "#]],
+                1:1: unknown key `turns`: did you mean `budget.turns`?
+                2:1: unknown key `max`: known here are model, models, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp
+                3:3: unknown key `base-url`: did you mean `base_url`?
+            "#]],
         );
         check(
             "[grant]\nnetwrok = true\nexec = []\nusd = 1\n",
@@ -423,13 +440,13 @@ mod tests {
         check(
             "model = 1\nmodels = \"a\"\nsandbox = \"vm\"\napprove = true\nchecks = [\"a\", \" \", 3]\n",
             expect![[r#"
-            1:9: `model` is 1: expected a model, as "provider/name"
-            2:10: `models` is "a": expected a list of models, each provider/name
-            3:11: `sandbox` is "vm": expected "native", "reduced" or "host"
-            4:11: `approve` is true: expected "auto"
-            5:16: `checks` is " ": expected a list of commands, none of them empty
-            5:21: `checks` is 3: expected a list of commands, none of them empty
-        "#]],
+                1:9: `model` is 1: expected a model, as "provider/name"
+                2:10: `models` is "a": expected a list of models, each provider/name
+                3:11: `sandbox` is "vm": expected "native", "reduced" or "host"
+                4:11: `approve` is true: expected "auto" or "ask" or "wait" or "deny"
+                5:16: `checks` is " ": expected a list of commands, none of them empty
+                5:21: `checks` is 3: expected a list of commands, none of them empty
+            "#]],
         );
         check(
             "budget = 3\n[grant]\nnetwork = \"yes\"\nread = \"/\"\n[mcp]\n",

@@ -50,8 +50,20 @@ fn narrowing(settings: &Config) -> Vec<String> {
 }
 
 fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
-    let Config { model, models: _, base_url, key_env, approve, sandbox, checks: _, budget, grant, mcp, instructions: _ } =
-        settings;
+    let Config {
+        model,
+        models: _,
+        base_url,
+        key_env,
+        approve,
+        allow: _,
+        sandbox,
+        checks: _,
+        budget,
+        grant,
+        mcp,
+        instructions: _,
+    } = settings;
     let Rights { read, write, network, secrets } = grant;
     let listed = |model: &&String| !person.models.contains(model) && person.model.as_ref() != Some(model);
     let mut lines: Vec<String> = Vec::new();

@@ -210,6 +210,17 @@ fn exit_code(code: std::process::ExitCode) -> i32 {
     digits.parse().unwrap_or(-1)
 }
 
+/// Looks until there is something, and returns it; fails where there is nothing in a generous time.
+pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..6_000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it did not come in time");
+}
+
 /// Reads a list of answers.
 pub fn script(text: &str) -> Vec<Answer> {
     serde_json::from_str(text).unwrap()

@@ -49,6 +49,8 @@ impl Folders {
             hidden: vec![self.path("run"), self.path("other-run")],
             user_home: None,
             limits: Limits::default(),
+            access: sandbox::Access::Write,
+            names: sandbox::Names::default(),
         }
     }
 

@@ -1,0 +1,93 @@
+//! Environments that differ in their rights: read only, wider, side by side.
+
+use crate::support::{Folders, program, run};
+use sandbox::{Access, Environment, Kind, Plan, Sandbox, SandboxError};
+use std::path::{Path, PathBuf};
+use trace::Grant;
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_only_read_is_not_changed() {
+    for kind in [Kind::Native, Kind::Reduced] {
+        let folders = Folders::new();
+        folders.write("workspace/note", "as it was");
+        folders.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
+        let plan = Plan { access: Access::Read, ..folders.plan(Grant::default()) };
+        let environment = Sandbox::start(kind, program()).unwrap().environment(&plan).await.unwrap();
+        let attack = "echo new >note; echo new >other; mkdir folder; mv note moved; rm note; chmod 777 note; echo x >.git/hooks/a; \
+                      mount -o remount,rw .; ln note hard; touch note";
+        run(&environment, attack).await;
+        let kept = run(&environment, "cat note; echo home >~/x && echo tmp >\"$TMPDIR\"/x && echo written").await;
+        assert_eq!(kept.output, "as it waswritten\n", "{kind}");
+        let mut names: Vec<_> = entries(&folders.workspace());
+        names.sort();
+        assert_eq!(names, [folders.path("workspace/.git"), folders.path("workspace/note")], "{kind}");
+        assert_eq!(entries(&folders.path("workspace/.git")).len(), 1, "{kind}: nothing is put beside HEAD");
+        environment.close().await;
+    }
+}
+
+#[tokio::test]
+async fn host_cannot_keep_a_workspace_from_being_written() {
+    let folders = Folders::new();
+    let plan = Plan { access: Access::Read, ..folders.plan(Grant::default()) };
+    let error = Sandbox::start(Kind::Host, program()).unwrap().environment(&plan).await.err().unwrap().to_string();
+    assert!(error.ends_with("cannot be read only: the sandbox `host` has no walls to keep it from being written"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_wanted_is_resolved_and_what_became_a_link_is_refused() {
+    let folders = Folders::new();
+    let (real, other) = (folders.write("data/file", "x").parent().unwrap().to_owned(), folders.path("other"));
+    std::fs::create_dir(&other).unwrap();
+    let link = folders.path("link");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let plan = Plan { user_home: Some(folders.path("")), ..folders.plan(Grant::default()) };
+    let write = |path: &Path| Grant { write: vec![path.to_owned()], ..Grant::default() };
+    let resolved = |path: &Path| plan.resolve(&write(path)).map(|grant| grant.write[0].clone());
+    let refused = |path: &Path| resolved(path).unwrap_err().to_string();
+    assert_eq!(resolved(&link).unwrap(), real);
+    assert_eq!(resolved(&real.join("../link/file")).unwrap(), real.join("file"));
+    assert_eq!(resolved(Path::new("~/data")).unwrap(), real);
+    for (path, words) in [
+        (folders.path("missing"), "No such file"),
+        ("/".into(), "whole file system"),
+        ("/proc/self".into(), "kernel"),
+        (folders.path(""), "home folder"),
+        (folders.path("run/home"), "never shown"),
+        ("/dev/null".into(), "kernel"),
+    ] {
+        assert!(refused(&path).contains(words), "{}: {}", path.display(), refused(&path));
+    }
+    // Asked for, agreed on, and exchanged before it is used.
+    let asked = resolved(&real).unwrap();
+    std::fs::rename(&real, folders.path("away")).unwrap();
+    std::os::unix::fs::symlink(&other, &real).unwrap();
+    let wider = Plan { grant: write(&asked), ..plan.clone() };
+    for kind in [Kind::Native, Kind::Reduced] {
+        let error = Sandbox::start(kind, program()).unwrap().environment(&wider).await.err().unwrap().to_string();
+        assert!(error.contains("a link leads from it to"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn environments_that_share_names_give_none_twice() {
+    let folders = Folders::new();
+    let plan = folders.plan(Grant::default());
+    let sandbox = Sandbox::start(Kind::Native, program()).unwrap();
+    let one = sandbox.environment(&plan).await.unwrap();
+    let other = sandbox.environment(&Plan { grant: Grant { network: true, ..Grant::default() }, ..plan.clone() }).await.unwrap();
+    for environment in [&one, &other] {
+        assert!(run(environment, "sleep 300 & echo started >>~/shared; touch /tmp/shared").await.succeeded());
+    }
+    let named = async |environment: &Environment| environment.children().await.unwrap().remove(0).name;
+    assert_eq!((named(&one).await, named(&other).await), ("c1".to_owned(), "c2".to_owned()));
+    assert!(matches!(other.stop("c1").await, Err(SandboxError::NoChild(_))));
+    assert_eq!(run(&other, "cat ~/shared").await.output, "started\nstarted\n", "one home for both");
+    other.close().await;
+    assert_eq!(named(&one).await, "c1", "what runs in one environment does not end with another");
+    one.close().await;
+}
