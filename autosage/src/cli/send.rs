@@ -19,11 +19,6 @@ pub fn send(args: &SendArgs, config: &Config, home: &Home, parts: &Parts) -> Res
     let folder = home.named(&args.run)?;
     let id = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut letters = Vec::new();
-    if let Some((asked, answer)) = args.answer {
-        let asked = Seq(asked);
-        answerable(&folder, asked)?;
-        letters.push(Delivery::Approval { asked, answer, by: "send".to_owned() });
-    }
     let mut is_hidden = false;
     if let Some(text) = &args.text {
         let spoken = spoken(text)?;
@@ -31,6 +26,12 @@ pub fn send(args: &SendArgs, config: &Config, home: &Home, parts: &Parts) -> Res
         let hidden = secrets::of_run(&run, config.key_env.as_deref(), home, parts)?.hide(spoken.trim()).into_owned();
         is_hidden = hidden != spoken.trim();
         letters.push(Delivery::Message { parts: vec![Part::text(hidden)] });
+    }
+    if let Some((asked, answer)) = args.answer {
+        let asked = Seq(asked);
+        answerable(&folder, asked)?;
+        // Behind the words that go with it: they must be there when it is taken in.
+        letters.push(Delivery::Approval { asked, answer, by: "send".to_owned() });
     }
     let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("leaving a message for {}: {error}", folder.display()));
     for what in &letters {

@@ -145,10 +145,12 @@ impl Session<'_> {
             self.tell(run, &outcome);
             let Some(typed) = &mut typed else { return Ok(outcome) };
             self.view.say("\n› ");
+            let rests = self.parts.clock.elapsed();
             let message = tokio::select! {
                 message = typed.messages.recv() => message,
                 () = signals.next() => None,
             };
+            run.rested(self.parts.clock.elapsed().saturating_sub(rests));
             match message.as_deref().map(str::trim) {
                 None => {
                     self.view.say("\n");
@@ -213,9 +215,13 @@ impl Session<'_> {
             }
             Reply::NoAnd(_) => Answer::No,
         };
+        // The words that go with an answer must be there when it is taken in.
+        if let Reply::NoAnd(words) = &reply {
+            self.leave_message(words)?;
+        }
         self.leave(&Delivery::Approval { asked, answer, by: "terminal".to_owned() })?;
         self.view.answered(asked);
-        if let Reply::NoAnd(words) = &reply { self.leave_message(words) } else { Ok(()) }
+        Ok(())
     }
 
     fn leave_message(&self, text: &str) -> Result<(), Failure> {

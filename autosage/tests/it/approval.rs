@@ -273,10 +273,11 @@ fn a_widened_call_is_beside_the_others_and_its_children_end_with_it() {
     assert!(out.join("made").exists());
 }
 
-/// A text without how long its processes have been running.
+/// A text without what a process is called and how long it has been running: a shell may not have become its command yet.
 fn ageless(text: &str) -> String {
-    let lines = text.lines().map(|line| match (line.starts_with("[still running"), line.rfind(" (")) {
-        (true, Some(at)) => format!("{}]", &line[..at]),
+    let lines = text.lines().map(|line| match line.split_once(": ") {
+        Some(("[still running", named)) => format!("[still running: {}]", named.split(' ').next().unwrap_or_default()),
+        Some(("[ended with this call", _)) => "[ended with this call]".to_owned(),
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -13,4 +13,5 @@ mod scenarios;
 mod secrets;
 mod support;
 mod trust;
+mod walls;
 mod wires;

@@ -402,8 +402,8 @@ mod tests {
         let table = DeTable::parse(text).unwrap();
         let has = |table: &DeTable<'_>, keys: &[&str]| keys.iter().all(|key| table.contains_key(*key));
         assert!(has(table.get_ref(), &TOP));
-        for (name, keys) in [("budget", BUDGET), ("grant", GRANT)] {
-            assert!(has(table.get_ref()[name].get_ref().as_table().unwrap(), &keys), "{name}");
+        for (name, keys) in [("budget", BUDGET.as_slice()), ("grant", &GRANT), ("allow", &ALLOW)] {
+            assert!(has(table.get_ref()[name].get_ref().as_table().unwrap(), keys), "{name}");
         }
     }
 
