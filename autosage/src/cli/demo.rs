@@ -75,6 +75,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
         max_claims: harness.settings().max_claims,
         harness,
         kind,
+        walls: None,
         instructions: Vec::new(),
         durability: Durability::default(),
         follow_up: FollowUp::None,

@@ -28,6 +28,8 @@ pub struct Project {
     workspace: PathBuf,
     /// What each of those that are there holds, or why it is not read.
     pub files: BTreeMap<&'static str, Result<String, String>>,
+    /// The walls behind which they were read, where they were.
+    walls: Option<Sandbox>,
 }
 
 /// What counts for a run in a workspace.
@@ -36,21 +38,27 @@ pub struct Settled {
     pub config: Config,
     /// Rights that the person has approved for always; absent where the project is not trusted, and so keeps none.
     pub rules: Option<Grant>,
+    /// Walls that are raised already, for the session to go on with.
+    pub walls: Option<Sandbox>,
 }
 
 impl Project {
     /// Reads the files of `workspace`, behind walls of the kind `kind` and without any grant. Where none of them is there,
     /// nothing is started.
     pub fn read(workspace: &Path, kind: Kind, home: &Home, parts: &Parts) -> Result<Project, Failure> {
-        let named = names(workspace);
-        let files = if named.is_empty() { BTreeMap::new() } else { inside(&named, workspace, kind, home, parts)? };
-        Ok(Project { workspace: workspace.to_owned(), files })
+        let (workspace, named) = (workspace.to_owned(), names(workspace));
+        if named.is_empty() {
+            return Ok(Project { workspace, files: BTreeMap::new(), walls: None });
+        }
+        let walls = Sandbox::start(kind, parts.program.clone())?;
+        let files = inside(&walls, &named, &workspace, home, parts)?;
+        Ok(Project { workspace, files, walls: Some(walls) })
     }
 
     /// Files that are there and cannot be read.
     fn unread(workspace: &Path, reason: &str) -> Project {
         let files = names(workspace).into_iter().map(|name| (name, Err(reason.to_owned()))).collect();
-        Project { workspace: workspace.to_owned(), files }
+        Project { workspace: workspace.to_owned(), files, walls: None }
     }
 
     /// What a trust in the files as they are is about; `None` where one of them cannot be read.
@@ -104,7 +112,7 @@ pub fn settle(person: &Config, workspace: &Path, usual: Usual, home: &Home, part
         print(&parts.err, &format!("autosage: {}\n", clean(&line)));
     }
     let rules = decision.filter(|_| standing == Standing::Trusted).map(|decision| decision.rules);
-    Ok(Settled { config: merged.config, rules })
+    Ok(Settled { config: merged.config, rules, walls: project.walls })
 }
 
 /// What a person is told of a project's files: a line for those that are not trusted, and one for each other thing.
@@ -144,17 +152,16 @@ fn named(keys: &[&str]) -> String {
 
 /// Reads the files that are there in an environment that is made for it: no grant, and nothing in it that runs.
 fn inside(
+    walls: &Sandbox,
     names: &[&'static str],
     workspace: &Path,
-    kind: Kind,
     home: &Home,
     parts: &Parts,
 ) -> Result<BTreeMap<&'static str, Result<String, String>>, Failure> {
     let rooms = SessionFolder::make(home.folder().join(format!("look-{}", std::process::id())))?;
     let plan = wiring::plan(workspace, sandbox::Access::Write, rooms.path(), home, parts);
     runtime()?.block_on(async {
-        let sandbox = Sandbox::start(kind, parts.program.clone())?;
-        let environment = sandbox.environment(&plan).await?;
+        let environment = walls.environment(&plan).await?;
         let mut files = BTreeMap::new();
         for name in names {
             let text = match engine::project::read(&environment, workspace, name).await {
@@ -168,7 +175,6 @@ fn inside(
             };
             files.insert(*name, text);
         }
-        environment.close().await;
         Ok(files)
     })
 }

@@ -54,7 +54,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         let place = super::prose::clean(&workspace.display().to_string());
         return Err(Failure::usage(format!("the run's workspace {place} is not here: go on with it where that is")));
     }
-    let Settled { config, rules } =
+    let Settled { config, rules, walls } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
     let before = progress.model();
     let thinker = wiring::thinker(&args.model, &config, parts, before, progress.replies())?;
@@ -106,7 +106,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     view.remind(&events);
     view.say(&secrets::told_missing(&missing));
     let shown = view.clone();
-    let session = Session { parts, home, folder, thinker, harness, kind, workspace, access, rules, view, follow_up };
+    let session = Session { parts, home, folder, thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         run.grant(granted)?;

@@ -5,6 +5,7 @@ use super::build;
 use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
+use super::print;
 use super::project::{self, Settled};
 use super::reply::Rules;
 use super::secrets;
@@ -14,6 +15,7 @@ use super::wiring::{self, Thinker};
 use crate::Parts;
 use anyhow::Context;
 use engine::{Assignment, Harness, Surroundings};
+use sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,8 @@ pub struct NewRun {
     pub max_claims: u32,
     /// The walls.
     pub kind: sandbox::Kind,
+    /// Those, where they are raised already.
+    pub walls: Option<Sandbox>,
     /// The person's own instructions.
     pub instructions: Vec<ProjectFile>,
     /// What its record survives.
@@ -64,11 +68,17 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     let workspace = wiring::workspace(args.workspace.as_deref())?;
     let usual = wiring::usual(&harness);
     let wanted = Usual { kind: args.sandbox.or(person.sandbox).unwrap_or_default(), limits: usual };
-    let Settled { config, rules } = project::settle(person, &workspace, wanted, home, parts)?;
+    let Settled { config, rules, walls } = project::settle(person, &workspace, wanted, home, parts)?;
     let kind = args.sandbox.or(config.sandbox).unwrap_or_default();
     let thinker = wiring::thinker(&args.model, &config, parts, None, 0)?;
-    let asked = wiring::limits(&args.budget, &config);
-    wiring::refuse_unpriced(&asked, thinker.model.spec())?;
+    let mut asked = wiring::limits(&args.budget, &config);
+    let spec = thinker.model.spec();
+    let only_untrusted = rules.is_none() && args.budget.max_usd.or(person.budget.nano_usd).is_none();
+    if only_untrusted && spec.price.is_none() && asked.nano_usd.take().is_some() {
+        // A stranger does not decide that a run does not start.
+        print(&parts.err, &format!("autosage: the project's `budget.usd` is not used: no price is known for `{}`\n", spec.id));
+    }
+    wiring::refuse_unpriced(&asked, spec)?;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
     // A blank command succeeds, so it would accept anything.
     if commands.iter().any(|command| command.trim().is_empty()) {
@@ -94,6 +104,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
         max_claims: args.max_claims.unwrap_or(harness.settings().max_claims),
         harness,
         kind,
+        walls,
         instructions: config.instructions.clone(),
         durability: args.durability.unwrap_or_default(),
         follow_up,
@@ -105,7 +116,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     let NewRun { task, workspace, thinker, harness, grant, terms, limits, checks, max_claims, .. } = order;
-    let NewRun { kind, rules, instructions, durability, follow_up, view, key_env, .. } = order;
+    let NewRun { kind, walls, rules, instructions, durability, follow_up, view, key_env, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
     let secrets = secrets::of_run(&run, key_env.as_deref(), home, parts)?;
@@ -127,7 +138,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     let observer = observer(&view, &thinker, parts);
     let (clock, shown) = (parts.clock.clone(), view.clone());
     let session =
-        Session { parts, home, folder: folder.clone(), thinker, harness, kind, workspace, access, rules, view, follow_up };
+        Session { parts, home, folder: folder.clone(), thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
     let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
         let record = record.hiding(secrets);
         runtime()?.block_on(

@@ -41,6 +41,8 @@ pub struct Session<'a> {
     pub harness: Harness,
     /// The walls.
     pub kind: sandbox::Kind,
+    /// Those, where they are raised already; of another kind they are of no use.
+    pub walls: Option<Sandbox>,
     /// Where the work lies.
     pub workspace: PathBuf,
     /// What can be done with it.
@@ -104,9 +106,12 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 impl Session<'_> {
     /// Raises the walls, lets `begin` start or reopen the run, and goes on with it until it rests. Returns the exit code.
     /// The run's record is owned by then: whoever does not own a run must not touch its session's folder.
-    pub async fn hold(self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
+    pub async fn hold(mut self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
         let signals = Signals::new().context("listening for signals").map_err(Failure::Infrastructure)?;
-        let sandbox = Sandbox::start(self.kind, self.parts.program.clone())?;
+        let sandbox = match self.walls.take().filter(|walls| walls.kind() == self.kind) {
+            Some(raised) => raised,
+            None => Sandbox::start(self.kind, self.parts.program.clone())?,
+        };
         let rooms = SessionFolder::make(self.folder.join("session"))?;
         let plan = wiring::plan(&self.workspace, self.access, rooms.path(), self.home, self.parts);
         let environments = Environments::new(&sandbox, plan);

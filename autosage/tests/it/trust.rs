@@ -162,6 +162,19 @@ fn a_check_that_nobody_trusts_does_not_run_without_walls() {
 }
 
 #[test]
+fn a_project_that_nobody_trusts_does_not_keep_a_run_from_starting() {
+    let stage = Stage::new("unpriced");
+    stage.place.write("autosage.toml", "budget.usd = 1\n");
+    let called = stage.run(&[]);
+    assert!(called.code == 0 && called.err.contains("the project's `budget.usd` is not used: no price is known"), "{called:?}");
+    assert_eq!(stage.run(&["--price", "1,2"]).code, 0);
+    assert_eq!(stage.started().limits.nano_usd, Some(trace::NanoUsd(1_000_000_000)));
+    assert_eq!(stage.trust(&["--yes"]).code, 0);
+    let refused = stage.run(&[]);
+    assert!(refused.code == 2 && refused.err.contains("a budget in dollars cannot be kept"), "{refused:?}");
+}
+
+#[test]
 fn a_hostile_project_gains_nothing_at_a_terminal() {
     let stage = Stage::new("hostile-tty");
     stage.place.write("autosage.toml", &hostile(&stage.evil, "true"));

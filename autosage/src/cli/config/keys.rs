@@ -230,8 +230,10 @@ fn near(section: &str, key: &str) -> Option<String> {
         let elsewhere = usize::from(*other != section);
         (written <= key.chars().count().max(name.len()) / 3).then_some((written, elsewhere))
     };
-    let (_, (section, name)) = known.into_iter().filter_map(|it| Some((distance(&it)?, it))).min()?;
-    Some(if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") })
+    // Of several that are as near, the first that is listed.
+    let near = known.iter().filter_map(|it| Some((distance(it)?, it))).min_by_key(|(distance, _)| *distance);
+    let (_, (section, name)) = near?;
+    Some(if section.is_empty() { (*name).to_owned() } else { format!("{section}.{name}") })
 }
 
 fn one_of(names: &[String]) -> String {
@@ -418,11 +420,12 @@ mod tests {
         "#]],
         );
         check(
-            "turns = 4\nmax = 1\n  base-url = \"x\"\n",
+            "turns = 4\nmax = 1\n  base-url = \"x\"\nnetwork = true\n",
             expect![[r#"
                 1:1: unknown key `turns`: did you mean `budget.turns`?
                 2:1: unknown key `max`: known here are model, models, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp
                 3:3: unknown key `base-url`: did you mean `base_url`?
+                4:1: unknown key `network`: did you mean `grant.network`?
             "#]],
         );
         check(
