@@ -546,6 +546,26 @@ mod tests {
             }
         }
 
+        /// Wherever the ends are cut, no half of a secret is seen or kept, with colours in it or not.
+        #[test]
+        fn no_piece_of_a_secret_is_seen(before in "[a-z \n]{0,60}", after in "[a-z \n]{0,60}", colour in any::<bool>(),
+                                        head in 0usize..80, tail in 0usize..80, chunk in 1usize..9) {
+            let secrets = Secrets::of_nothing();
+            secrets.grant("TOKEN", "0123456789ABCDEFGHIJ").unwrap();
+            let token = if colour { "01234\x1b[1m56789AB\x1b[0mCDEFGHIJ" } else { "0123456789ABCDEFGHIJ" };
+            let mut capture = Capture::new(Caps { head, tail }, &secrets);
+            let mut kept = Vec::new();
+            for piece in format!("{before}{token}{after}").as_bytes().chunks(chunk) {
+                capture.push(piece, &mut |bytes| kept.extend_from_slice(bytes));
+            }
+            let shown = capture.finish(Ending::Whole, &mut |bytes| kept.extend_from_slice(bytes));
+            for piece in "0123456789ABCDEFGHIJ".as_bytes().windows(6) {
+                let text = std::str::from_utf8(piece).unwrap();
+                prop_assert!(!shown.head.contains(text) && !shown.tail.contains(text), "{text} in {shown:?}");
+                prop_assert!(colour || !kept.windows(6).any(|window| window == piece));
+            }
+        }
+
         #[test]
         fn plain_text_passes_as_it_is(text in "[a-zé€ \t\n]{0,200}") {
             prop_assert_eq!(captured(text.as_bytes(), WIDE).text(""), text);

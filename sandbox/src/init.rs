@@ -166,7 +166,7 @@ impl Init<'_> {
             (ToInit::Keep(id), Some(pipe)) => self.keep(id, pipe),
             (ToInit::Printed(id), Some(file)) => {
                 let ring = self.printed.get(&id);
-                let (dropped, bytes) = ring.map_or((0, [].as_slice()), |ring| (ring.dropped, ring.bytes()));
+                let (dropped, bytes) = ring.map_or((0, [].as_slice()), Ring::told);
                 let file = std::fs::File::from(file);
                 // Whoever asked finds a short file if this fails; the pipe beside it closes when this returns.
                 let _ = file.write_all_at(&dropped.to_le_bytes(), 0).and_then(|()| file.write_all_at(bytes, 8));
@@ -238,7 +238,9 @@ impl Ring {
         }
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.bytes.len().saturating_sub(MOST_PRINTED)..]
+    /// What is told of it, and how many bytes before that are not.
+    fn told(&self) -> (u64, &[u8]) {
+        let over = self.bytes.len().saturating_sub(MOST_PRINTED);
+        (self.dropped + over as u64, &self.bytes[over..])
     }
 }

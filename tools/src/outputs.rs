@@ -6,7 +6,7 @@ use crate::names::counted;
 use crate::room::{Room, Trouble};
 use crate::window::{Long, Shown, Window};
 use blake3::Hasher;
-use sandbox::capture;
+use sandbox::capture::{self, Ending};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -21,6 +21,12 @@ pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_
             .map_err(|error| Trouble::failed(format!("the kept output cannot be read: {error}")))?;
         return Ok(told(shown, part.from, ""));
     }
+    // Asked first: what has ended prints no more. Where that cannot be told, it may go on.
+    let here = room.environment.children().await.ok();
+    let goes_on = match here {
+        Some(here) => here.iter().chain(&room.children_beside().await).any(|child| child.name == name),
+        None => true,
+    };
     let printed = room.child_output(name).await?;
     let mut cleaned = Cleaned::new(Window::new(part, Long::Wrapped), room.secrets);
     // What is left of a line whose beginning is gone may be the end of a secret.
@@ -30,7 +36,8 @@ pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_
         0 => String::new(),
         bytes => format!("[before that, {} not kept]\n", counted(bytes + broken as u64, "byte")),
     };
-    Ok(told(cleaned.finish(), part.from, &dropped))
+    let ending = if goes_on { Ending::Cut } else { Ending::Whole };
+    Ok(told(cleaned.finish(ending), part.from, &dropped))
 }
 
 /// Bytes at the beginning that belong to what is gone: a line, or a private key of which only the end is there.
@@ -68,7 +75,7 @@ fn kept(path: &Path, digest: Digest, mut cleaned: Cleaned) -> io::Result<Shown> 
         }
     }
     if Digest::from(hasher.finalize()) == digest {
-        Ok(cleaned.finish())
+        Ok(cleaned.finish(Ending::Whole))
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged"))
     }
@@ -89,8 +96,8 @@ impl Cleaned {
         self.output.push(bytes, &mut |_| {}, &mut |text| self.window.push(text.as_bytes()));
     }
 
-    fn finish(mut self) -> Shown {
-        self.output.finish(capture::Ending::Whole, &mut |_| {}, &mut |text| self.window.push(text.as_bytes()));
+    fn finish(mut self, ending: Ending) -> Shown {
+        self.output.finish(ending, &mut |_| {}, &mut |text| self.window.push(text.as_bytes()));
         self.window.finish()
     }
 }

@@ -8,3 +8,4 @@ mod capped;
 mod files;
 mod lost;
 mod search;
+mod secrets;

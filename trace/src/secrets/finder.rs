@@ -4,6 +4,10 @@
 use super::shapes::{Judged, SHAPES, Shape, Text};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// From so many bytes of patterns on the fast automaton would take tens of megabytes.
+const LARGE: usize = 64 << 10;
 
 /// A known value and what may be done with it.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -32,9 +36,20 @@ pub(super) enum Pattern {
     Prefix(&'static Shape),
 }
 
+/// How much will be searched: an automaton that is made in a moment, or one that searches several times as fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// One operation.
+    Short,
+    /// A session.
+    Long,
+}
+
 /// The automaton and what its patterns mean.
 pub(super) struct Finder {
-    automaton: AhoCorasick,
+    /// Made at its first use: what only writes needs none.
+    automaton: OnceLock<AhoCorasick>,
+    life: Life,
     patterns: Vec<(Vec<u8>, Pattern)>,
     pub known: Vec<Known>,
     /// Bytes of the longest pattern.
@@ -44,28 +59,41 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub fn new(known: Vec<Known>) -> Finder {
+    pub fn new(known: Vec<Known>, life: Life) -> Finder {
         let mut patterns: Vec<(Vec<u8>, Pattern)> = Vec::new();
         for (place, one) in known.iter().enumerate() {
             patterns.extend(forms(&one.value).into_iter().map(|form| (form.into_bytes(), Pattern::Known(place))));
         }
         patterns.extend(SHAPES.iter().map(|shape| (shape.prefix.as_bytes().to_vec(), Pattern::Prefix(shape))));
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(patterns.iter().map(|(bytes, _)| bytes))
-            .expect("some hundred short patterns are fewer than an automaton can hold");
         let longest = patterns.iter().map(|(bytes, _)| bytes.len()).max().unwrap_or_default();
         let mut beginning = vec![Vec::new(); 256];
         for (place, (bytes, _)) in patterns.iter().enumerate() {
             beginning[usize::from(bytes[0])].push(place);
         }
-        Finder { automaton, patterns, known, longest, beginning }
+        Finder { automaton: OnceLock::new(), life, patterns, known, longest, beginning }
+    }
+
+    /// The same with other known values.
+    pub fn with(&self, known: Vec<Known>) -> Finder {
+        Finder::new(known, self.life)
+    }
+
+    fn automaton(&self) -> &AhoCorasick {
+        self.automaton.get_or_init(|| {
+            let bytes: usize = self.patterns.iter().map(|(bytes, _)| bytes.len()).sum();
+            let kind = match self.life {
+                Life::Long if bytes < LARGE => AhoCorasickKind::DFA,
+                Life::Long | Life::Short => AhoCorasickKind::ContiguousNFA,
+            };
+            let builder = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(Some(kind)).clone();
+            let built = builder.build(self.patterns.iter().map(|(bytes, _)| bytes));
+            built.expect("some hundred short patterns are fewer than an automaton can hold")
+        })
     }
 
     /// Every place where a pattern stands, those that overlap included: start, end, which.
     pub fn places<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, usize, Pattern)> + 'a {
-        let found = self.automaton.find_overlapping_iter(text);
+        let found = self.automaton().find_overlapping_iter(text);
         found.map(|found| (found.start(), found.end(), self.patterns[found.pattern().as_usize()].1))
     }
 

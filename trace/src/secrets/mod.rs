@@ -17,7 +17,7 @@ pub use key::{KeyError, MachineKey};
 pub use stream::{Piece, Stream};
 
 use crate::RunId;
-use finder::{Finder, Known, Standing};
+use finder::{Finder, Known, Life, Standing};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -101,22 +101,22 @@ pub enum NotSecret {
 impl Secrets {
     /// The secrets of the run `run` on the machine that has `key`. Nothing is known yet but shapes.
     pub fn of_run(key: &MachineKey, run: &RunId) -> Secrets {
-        Secrets::with(key.of(run.as_str()), Vec::new())
+        Secrets::with(key.of(run.as_str()), Vec::new(), Life::Long)
     }
 
     /// Secrets of no run, for what is only shown. Without random numbers their placeholders are like those of any other.
     pub fn of_nothing() -> Secrets {
         let key = MachineKey::random().unwrap_or(MachineKey::fixed([0; 32]));
-        Secrets::with(key.of(""), Vec::new())
+        Secrets::with(key.of(""), Vec::new(), Life::Long)
     }
 
     /// What a worker got with its request.
     pub fn of_request(hiding: Hiding) -> Secrets {
-        Secrets::with(hiding.key, hiding.known)
+        Secrets::with(hiding.key, hiding.known, Life::Short)
     }
 
-    fn with(key: [u8; 32], known: Vec<Known>) -> Secrets {
-        let finder = Arc::new(Finder::new(known));
+    fn with(key: [u8; 32], known: Vec<Known>, life: Life) -> Secrets {
+        let finder = Arc::new(Finder::new(known, life));
         Secrets { key, state: Arc::new(Mutex::new(State { finder, hidden: BTreeMap::new(), granted: BTreeMap::new() })) }
     }
 
@@ -155,7 +155,7 @@ impl Secrets {
             hidden.0 = standing;
         }
         state.hidden.entry(tag).or_insert_with(|| (standing, value.to_owned()));
-        state.finder = Arc::new(Finder::new(known));
+        state.finder = Arc::new(state.finder.with(known));
         Ok(())
     }
 
