@@ -5,6 +5,7 @@
 mod approval;
 mod commands;
 mod contract;
+mod crash;
 mod demo;
 mod examples;
 mod histories;
