@@ -265,6 +265,7 @@ impl Progress {
             Stop::Refused => true,
             Stop::End | Stop::Calls | Stop::Length => false,
         };
+        self.give_up_calls();
         self.calls = calls_of(seq, &replied.parts);
         self.reply_at = self.messages.len();
         let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
@@ -300,7 +301,8 @@ impl Progress {
     }
 
     fn call(&mut self, seq: Seq, called: &Called) {
-        let Some(index) = self.calls.iter().position(|call| call.id == called.id) else { return };
+        let is_new = |call: &OpenCall| call.id == called.id && call.called.is_none() && call.result.is_none();
+        let Some(index) = self.calls.iter().position(is_new) else { return };
         self.calls[index].called = Some(seq);
         // Later requests carry `{}` for arguments that were not usable, so that no server chokes on them.
         if called.arguments.is_none()
@@ -354,9 +356,27 @@ impl Progress {
         }
     }
 
+    /// Calls that are still open when the next reply comes have an unknown outcome. No record of ours holds such a reply; but
+    /// whatever a record holds, what is sent must be valid.
+    fn give_up_calls(&mut self) {
+        if self.open_calls().next().is_none() {
+            return;
+        }
+        let note = Part::text(&self.harness.notes().interrupted);
+        for call in self.calls.iter_mut().filter(|call| call.result.is_none()) {
+            call.result = Some((Status::Interrupted, vec![note.clone()]));
+        }
+        self.close_calls();
+    }
+
     /// The results enter the prompt together and in call order, for `submit` is served last wherever it stands.
     fn close_calls(&mut self) {
         self.in_doubt = false;
+        if let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at) {
+            // Of a call that was observed without being begun nobody has judged the arguments.
+            let unjudged = calls.iter_mut().zip(&self.calls).filter(|(_, call)| call.called.is_none());
+            unjudged.filter(|(sent, _)| !is_object(&sent.arguments)).for_each(|(sent, _)| sent.arguments = "{}".to_owned());
+        }
         let result = |call: &OpenCall| {
             let (status, content) = call.result.clone()?;
             Some(Message::Result { id: call.id.clone(), status, content })
@@ -385,6 +405,10 @@ impl Progress {
     fn finish(&mut self, finished: &Finished) {
         self.turn.outcome = Some(finished.outcome.clone());
     }
+}
+
+fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok()
 }
 
 /// Whether we stopped the request ourselves.

@@ -398,3 +398,158 @@ fn runs_are_pruned_by_what_was_said_and_never_without_a_yes() {
     let nothing = prune(&[]);
     assert!(nothing.code == 0 && nothing.err.contains("--older-than"), "{nothing:?}");
 }
+
+/// The number of lines before the first event of `kind`, and it among them.
+fn up_to(place: &Place, kind: &str) -> usize {
+    place.events().iter().position(|event| event.what.kind() == kind).unwrap() + 1
+}
+
+/// Every call in `body` has its result right behind its reply, in call order, and no result stands alone.
+fn is_valid(body: &str) {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let mut expected: Vec<String> = Vec::new();
+    for message in body["messages"].as_array().unwrap() {
+        if message["role"] == "tool" {
+            assert!(!expected.is_empty(), "a result without its call: {message}");
+            assert_eq!(message["tool_call_id"], expected.remove(0).as_str());
+        } else {
+            assert!(expected.is_empty(), "{expected:?} have no result");
+            let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+            expected = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+        }
+    }
+    assert!(expected.is_empty(), "{expected:?} have no result");
+}
+
+#[test]
+fn b2_a_record_that_ends_with_a_call_is_gone_on_with() {
+    for (kind, told) in [("Replied", "ran"), ("Called", "its outcome is unknown")] {
+        let (place, server) = (Place::new(&format!("b2-{kind}")), Server::start(vec![bash("echo ran | tee -a counter")]));
+        assert_eq!(run(&place, &server, &[]).code, 0);
+        let path = place.run_folder().join("trace.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: String = text.split_inclusive('\n').take(up_to(&place, kind)).collect();
+        fs::write(&path, lines).unwrap();
+        fs::remove_file(place.work().join("counter")).unwrap();
+        let resumed = resume(&place, &["-m", "hi"]);
+        assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+        let body = server.bodies().pop().unwrap();
+        is_valid(&body);
+        assert!(body.contains(told) && body.contains("\"hi\""), "{kind}: {body}");
+        // What had begun is not begun again; what had not, is begun once.
+        let counter = fs::read_to_string(place.work().join("counter")).unwrap_or_default();
+        assert_eq!(counter, if kind == "Called" { "" } else { "ran\n" });
+        verifies(&place);
+    }
+}
+
+#[test]
+fn b3_duplicate_and_orphan_observations_are_passed_over_first_wins() {
+    let (place, server) = (Place::new("b3"), Server::start(vec![bash("echo first")]));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let id = place
+        .events()
+        .iter()
+        .find_map(|event| if let What::Observed(observed) = &event.what { Some(observed.id.clone()) } else { None })
+        .unwrap();
+    let clock = std::sync::Arc::new(SteppedClock::new());
+    let (mut record, _) =
+        trace::Record::open(&place.run_folder(), trace::Durability::Process, clock, Box::new(|_, _, _| ())).unwrap();
+    let words = |id, words: &str| What::Observed(trace::Observed::words(id, trace::Status::Ok, words));
+    for what in [words(id, "second"), words(trace::CallId::new(trace::Seq(99), 0), "orphan")] {
+        record.append(&trace::AgentPath::root(), None, what).unwrap();
+    }
+    drop(record);
+    let resumed = resume(&place, &["-m", "hi"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    let body = server.bodies().pop().unwrap();
+    is_valid(&body);
+    assert!(body.contains("first") && !body.contains("second") && !body.contains("orphan"), "{body}");
+    assert_eq!(place.start(&["show", "--last"]).code, 0);
+}
+
+#[test]
+fn f6_what_was_done_until_a_kill_is_whole_and_exported() {
+    // The step at which the signals come: as random as the run's own name, and printed.
+    let seed = std::process::id();
+    for round in 0..6u32 {
+        let step = (seed.wrapping_mul(2_654_435_761).wrapping_add(round * 40_503) >> 7) % 14 + 1;
+        let commands = (0..4).map(|at| bash(&format!("echo {at}"))).collect();
+        let (place, server) = (Place::new(&format!("f6-{round}")), Server::start(commands));
+        let work = place.work().display().to_string();
+        let mut args = vec!["run", "go", "--json"];
+        args.extend(place.arguments(&server, &work));
+        let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut told = Vec::new();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        while told.len() < step as usize {
+            told.push(lines.next().unwrap_or_else(|| panic!("it ended before step {step}")).unwrap());
+        }
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+        // What follows the first signal, or the end: then the second one, which nobody hears.
+        told.extend(lines.next().map(Result::unwrap));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        told.extend(lines.map(Result::unwrap));
+        println!("killed after step {step} and {} lines", told.len());
+        let (events, reading) = Reading::all(&place.run_folder()).unwrap();
+        assert_eq!(reading.condition(), &Condition::Intact, "step {step}");
+        let text = fs::read_to_string(place.run_folder().join("trace.jsonl")).unwrap();
+        assert!(told.iter().zip(text.lines()).all(|(told, line)| told == line) && told.len() <= events.len(), "step {step}");
+        verifies(&place);
+        let file = place.home().with_file_name("run.tar.gz").display().to_string();
+        let exported = place.start(&["runs", "export", &id(&place), &file]);
+        assert_eq!(exported.code, 0, "{exported:?}");
+        assert_eq!(there(&place, &["runs", "import", &file]).code, 0);
+        assert!(there(&place, &["show", "--last", "--verify"]).out.starts_with("intact"));
+        let resumed = resume(&place, &["-m", "on"]);
+        assert_eq!(resumed.code, 0, "{}", resumed.err);
+    }
+}
+
+#[test]
+fn c6_a_standard_input_that_never_ends_is_not_waited_for() {
+    let (place, server) = (Place::new("c6"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "go"];
+    args.extend(place.arguments(&server, &work));
+    let mut child = place.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // Held open, and nothing is ever written to it.
+    let open = child.stdin.take();
+    assert!(child.wait().unwrap().success());
+    drop(open);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test of the binary starts the binary")]
+fn on_a_disk_that_is_only_read_a_run_is_shown_and_not_gone_on_with() {
+    let (place, server) = (Place::new("read-only"), Server::start(Vec::new()));
+    assert_eq!(run(&place, &server, &[]).code, 0);
+    let home = place.home().display().to_string();
+    let mounted = |args: &[&str]| {
+        let script = "mount --bind \"$H\" \"$H\" && mount -o remount,bind,ro \"$H\" && exec \"$@\"";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "bash", "-c", script, "bash", crate::support::PROGRAM]).args(args);
+        let output = command.env("H", &home).env("AUTOSAGE_HOME", &home).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Called { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    };
+    let probe = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        println!("skipped: no namespaces");
+        return;
+    }
+    for args in [&["show", "--last"][..], &["show", "--last", "--events"], &["show", "--last", "--verify"], &["runs"]] {
+        let (here, there) = (place.start(args), mounted(args));
+        assert_eq!((there.code, &there.out), (0, &here.out), "{args:?}: {}", there.err);
+    }
+    let exported = mounted(&["runs", "export", &id(&place), &place.home().with_file_name("run.tar.gz").display().to_string()]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    let work = place.work().display().to_string();
+    let mut fresh = vec!["run", "go"];
+    fresh.extend(place.arguments(&server, &work));
+    for args in [&["resume", "--last", "--config", "none", "-m", "on"][..], &fresh] {
+        let refused = mounted(args);
+        assert!(refused.code == 4 && refused.err.contains("Read-only file system"), "{refused:?}");
+    }
+}

@@ -230,3 +230,20 @@ fn processes_that_checks_ended_are_told_of_once() {
     assert!(told(&story));
     assert!(!told(&story.message("again").said("done").verified(Verdict::Pass)));
 }
+
+#[test]
+fn a_call_is_not_begun_where_a_damaged_line_may_have_said_that_it_was() {
+    let recovered = |run: Option<&str>| {
+        let run = run.map(|run| run.parse().unwrap());
+        What::Recovered(trace::Recovered { blob: trace::Digest::of(b""), bytes: 1, reason: "torn".into(), run })
+    };
+    let mut story = begin().called(&["bash {}", "read {}"]);
+    after(&story, expect!["serve c1_0"]);
+    story.note(None, recovered(None));
+    after(&story, expect!["settle c1_0 c1_1"]);
+    let mut story = begin().called(&["bash {}"]).began(0).observed(0, Status::Ok);
+    story.note(None, recovered(Some("anew")));
+    after(&story, expect!["think, 1000 tokens at most"]);
+    assert_eq!(story.progress.run().unwrap().as_str(), "anew");
+    assert!(story.progress.has_lost_its_end() && !story.session().progress.has_lost_its_end());
+}

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use trace::{
-    Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Fault, FaultClass, Finished, Grant, Limits,
-    ModelSpec, NanoUsd, Observed, Part, Replied, Said, Seq, Started, Status, Stop, Terms, Usage, Verdict, Verified, What,
+    Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Grant,
+    Limits, ModelSpec, NanoUsd, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Terms, Usage,
+    Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
@@ -361,6 +362,48 @@ impl World {
         }
     }
 
+    /// Any event in any place: what a damaged record, a foreign one or a forged one may hold.
+    fn garble(&mut self) {
+        let id = CallId::new(Seq(self.choices.below(24) as u64), self.choices.below(3));
+        let cause = [None, Some(Seq(self.choices.below(24) as u64))][self.choices.below(2)];
+        let status = [Status::Ok, Status::Failed, Status::Unavailable][self.choices.below(3)];
+        let what = match self.choices.below(14) {
+            0 => return self.message(),
+            1 => return self.die(),
+            2 => What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }),
+            3 | 4 => {
+                let replied = self.replied(100, 100);
+                What::Replied(replied)
+            }
+            5 | 6 => {
+                let raw = ARGUMENTS[self.choices.below(3)].to_owned();
+                let (tool, arguments) = (NAMES[self.choices.below(4)].to_owned(), serde_json::from_str(&raw).ok());
+                What::Called(Called { id, tool, raw, arguments, ..crate::story::called() })
+            }
+            7..=9 => What::Observed(Observed::words(id, status, "seen")),
+            10 => What::Verified(Verified {
+                verdict: [Verdict::Pass, Verdict::Fail][self.choices.below(2)].clone(),
+                checks: Vec::new(),
+                took_ms: 1,
+            }),
+            11 => {
+                let run = [None, Some("anew".parse().unwrap())][self.choices.below(2)].clone();
+                What::Recovered(Recovered { blob: Digest::of(b""), bytes: 1, reason: "torn".into(), run })
+            }
+            12 => What::Unknown { kind: "Dreamt".into(), ignorable: true },
+            _ => What::Finished(Finished {
+                run: "test".parse().unwrap(),
+                outcome: [Outcome::Done, Outcome::Interrupted][self.choices.below(2)].clone(),
+                answer: None,
+                usage: Usage::default(),
+                cost_nano_usd: None,
+                turns: 0,
+                active_ms: 0,
+            }),
+        };
+        self.note(cause, what);
+    }
+
     /// Invariants 4 and 5 on the bytes of a request.
     fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
         let messages = |body: &str| {
@@ -443,5 +486,20 @@ proptest! {
         prop_assert!(tokens.is_none_or(|most| ledger.spent_tokens() <= most), "{} tokens of {tokens:?}", ledger.spent_tokens());
         prop_assert!(money.is_none_or(|most| ledger.cost.0 <= most), "{} of {money:?}", ledger.cost);
         prop_assert_eq!(ledger.turns, world.sent);
+    }
+
+    /// Duplicate observations, orphans, replies between a call and its observation: the fold takes any order of any events,
+    /// and whatever is sent from there on is valid.
+    #[test]
+    fn b3_repair_is_total_on_any_input(garbage in 1usize..60, bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let limits = Limits { turns: Some(100), ..Limits::default() };
+        let mut world = World::new(limits, bytes);
+        (0..garbage).for_each(|_| world.garble());
+        world.message();
+        let mut steps = 0;
+        while world.step()? {
+            steps += 1;
+            prop_assert!(steps < 5_000, "the run does not end");
+        }
     }
 }

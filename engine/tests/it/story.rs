@@ -73,6 +73,19 @@ pub fn replied(parts: Vec<Said>, stop: Stop, usage: Usage) -> Replied {
     }
 }
 
+/// A call, without anything in it.
+pub fn called() -> Called {
+    Called {
+        id: CallId::new(Seq(0), 0),
+        provider_id: String::new(),
+        tool: String::new(),
+        tool_digest: None,
+        raw: String::new(),
+        arguments: None,
+        grant: None,
+    }
+}
+
 /// A run without a disk, told event by event.
 pub struct Story {
     pub progress: Progress,
