@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use trace::{
-    AgentPath, ArchiveError, CallId, Clock, Delivered, Delivery, Digest, Durability, Imported, Millis, Observed, Part, Reading,
-    Record, Seq, Status, Timestamp, What, inbox,
+    AgentPath, ArchiveError, CallId, Clock, Delivery, Digest, Durability, Imported, Millis, Observed, Part, Reading, Record, Seq,
+    Status, Timestamp, What, inbox,
 };
 
 struct Still;
