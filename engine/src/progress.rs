@@ -373,9 +373,8 @@ impl Progress {
     fn close_calls(&mut self) {
         self.in_doubt = false;
         if let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at) {
-            // Of a call that was observed without being begun nobody has judged the arguments.
-            let unjudged = calls.iter_mut().zip(&self.calls).filter(|(_, call)| call.called.is_none());
-            unjudged.filter(|(sent, _)| !is_object(&sent.arguments)).for_each(|(sent, _)| sent.arguments = "{}".to_owned());
+            // Whatever the record says of them: no server takes arguments that are no object.
+            calls.iter_mut().filter(|call| !is_object(&call.arguments)).for_each(|call| call.arguments = "{}".to_owned());
         }
         let result = |call: &OpenCall| {
             let (status, content) = call.result.clone()?;
