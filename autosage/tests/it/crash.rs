@@ -4,18 +4,18 @@
 //! append that it was told. What goes on with the run is the real binary. The world counts: each command writes down that
 //! it began, so that one that was begun twice is seen.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{self, Server};
 use crate::support::{PROGRAM, Place};
 use autosage::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use trace::{CallId, Condition, Event, Moment, Reading, Status, What};
+use trace::{Answer, CallId, Condition, Delivered, Delivery, Event, Moment, Reading, Status, What};
 
 /// The variable in which the child is told its part.
 const PART: &str = "AUTOSAGE_TEST_CRASH";
@@ -43,21 +43,25 @@ enum Side {
     Torn,
 }
 
+/// What each command writes down when it begins.
+const WORDS: [&str; 3] = ["child", "second", "wide"];
+
 /// In the command line of whatever the scenario starts, so that it is found if it is left.
 fn marker(place: &Place) -> String {
     format!("autosage-crash-{}", place.home().parent().unwrap().file_name().unwrap().to_string_lossy())
 }
 
-/// Reads side by side, a command with a background child, a change alone, a claim with a check.
-fn script(place: &Place) -> Vec<Answer> {
+/// Reads side by side, a command with a background child, a change alone, one that must be allowed, a claim with a check.
+fn script(place: &Place) -> Vec<server::Answer> {
     let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
-    let calls = |calls: Vec<Value>| Answer { calls, ..Answer::default() };
+    let calls = |calls: Vec<Value>| server::Answer { calls, ..server::Answer::default() };
     let child = format!("echo child >> counter; (exec -a {} sleep 300) & echo started", marker(place));
     vec![
         calls(vec![call("read", json!({"path": "a.txt"})), call("read", json!({"path": "b.txt"}))]),
         calls(vec![call("bash", json!({"command": child})), call("bash", json!({"command": "echo second >> counter"}))]),
+        calls(vec![call("bash", json!({"command": "echo wide >> counter", "network": true, "why": "to look it up"}))]),
         calls(vec![call("submit", json!({"answer": "Counted."}))]),
-        Answer { text: Some("And more.".into()), ..Answer::default() },
+        server::Answer { text: Some("And more.".into()), ..server::Answer::default() },
     ]
 }
 
@@ -82,17 +86,16 @@ fn play_the_part(part: &str) {
 #[allow(clippy::disallowed_methods, reason = "a test starts itself as the program that dies")]
 fn die(place: &Place, args: Vec<String>, at: u64, side: Side) {
     let part = serde_json::to_string(&Part { args, at, before: side == Side::Before }).unwrap();
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let ended = child
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
         .args([NAME, "--exact", "--nocapture"])
         .env_clear()
         .envs([("AUTOSAGE_HOME", place.home()), ("HOME", place.home().with_file_name("person"))])
         .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), (PART, &part)])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
+        .stderr(Stdio::null());
+    let ended = until_it_ends(place, &mut child);
     assert_eq!(ended.signal(), Some(9), "it died where it was to, at event {at}, {side:?}");
 }
 
@@ -102,12 +105,51 @@ fn owned(args: &[&str]) -> Vec<String> {
 
 fn run_args(place: &Place, server: &Server) -> Vec<String> {
     let work = place.work().display().to_string();
-    let mut args = owned(&["run", "count", "--check", "echo check >> checks"]);
+    let mut args = owned(&["run", "count", "--check", "echo check >> checks", "--approve", "wait"]);
     args.extend(owned(&place.arguments(server, &work)));
     args
 }
 
-const FOLLOW_UP: [&str; 6] = ["resume", "--last", "--config", "none", "-m", "and more"];
+const FOLLOW_UP: [&str; 8] = ["resume", "--last", "--config", "none", "--approve", "wait", "-m", "and more"];
+
+/// Runs a program to its end; whatever it asks meanwhile is allowed once, as `send` would.
+fn until_it_ends(place: &Place, command: &mut Command) -> ExitStatus {
+    let mut child = command.spawn().unwrap();
+    let mut answered = BTreeSet::new();
+    loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            return ended;
+        }
+        for event in events(place) {
+            match &event.what {
+                What::Delivered(Delivered { what: Delivery::Approval { asked, .. }, .. }) => {
+                    answered.insert(*asked);
+                }
+                What::ApprovalAsked(_) if answered.insert(event.seq) => {
+                    let what = Delivery::Approval { asked: event.seq, answer: Answer::Once, by: "test".into() };
+                    trace::inbox::leave(&place.run_folder(), "a", &what).unwrap();
+                }
+                _ => {}
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// What the run's record holds by now, if there is one.
+fn events(place: &Place) -> Vec<Event> {
+    let run = fs::read_dir(place.home().join("runs")).ok().and_then(|mut runs| runs.next());
+    run.and_then(|run| Reading::all(&run.unwrap().path()).ok()).map_or(Vec::new(), |(events, _)| events)
+}
+
+/// The real binary; returns its exit code and what it said.
+fn start(place: &Place, args: &[String]) -> (Option<i32>, String) {
+    let log = place.home().with_file_name("log");
+    let mut command = place.command(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+    let ended = until_it_ends(place, &mut command);
+    (ended.code(), fs::read_to_string(log).unwrap())
+}
 
 /// A place with the files that the scenario reads, and its server.
 fn begin(name: &str) -> (Place, Server) {
@@ -145,7 +187,7 @@ fn crash(at: u64, side: Side, first_turn: u64) {
     if at < first_turn {
         die(&place, run, at, side);
     } else {
-        assert_eq!(place.start(&run.iter().map(String::as_str).collect::<Vec<_>>()).code, 0);
+        assert_eq!(start(&place, &run).0, Some(0));
         die(&place, owned(&FOLLOW_UP), at, side);
     }
     until_nothing_is_left(&marker(&place));
@@ -161,16 +203,16 @@ fn crash(at: u64, side: Side, first_turn: u64) {
     let (before, _) = Reading::all(&place.run_folder()).unwrap();
     assert_eq!(before.len() as u64, if side == Side::After { at + 1 } else { at });
     let counted = |word: &str| fs::read_to_string(place.work().join("counter")).unwrap_or_default().matches(word).count();
-    let begun = [counted("child"), counted("second")];
+    let begun = WORDS.map(counted);
 
     let replies = before.iter().filter(|event| matches!(event.what, What::Replied(_))).count();
     server.restart(script(&place).split_off(replies));
-    let resumed = place.start(&FOLLOW_UP);
+    let (code, told) = start(&place, &owned(&FOLLOW_UP));
     if before.is_empty() {
-        assert_eq!(resumed.code, 4, "there is nothing to go on from: {resumed:?}");
+        assert_eq!(code, Some(4), "there is nothing to go on from: {told}");
         return;
     }
-    assert_eq!(resumed.code, 0, "{at} {side:?}: {}", resumed.err);
+    assert_eq!(code, Some(0), "{at} {side:?}: {told}");
     assert!(fs::read(&path).unwrap().starts_with(&bytes), "every line that was whole is there");
     let (after, reading) = Reading::all(&place.run_folder()).unwrap();
     assert_eq!((reading.condition(), after.last().unwrap().what.kind()), (&Condition::Intact, "Finished"));
@@ -178,7 +220,7 @@ fn crash(at: u64, side: Side, first_turn: u64) {
     after.iter().flat_map(|event| event.what.blobs()).for_each(|digest| assert!(blobs.get(&digest).is_ok()));
 
     let statuses = each_call_has_one_observation(&after);
-    for (index, word) in ["child", "second"].into_iter().enumerate() {
+    for (index, word) in WORDS.into_iter().enumerate() {
         let commands = |events: &[Event]| -> Vec<CallId> {
             let called =
                 events.iter().filter_map(|event| if let What::Called(called) = &event.what { Some(called) } else { None });
@@ -222,13 +264,13 @@ fn a_run_that_dies_at_any_append_goes_on_and_begins_nothing_twice() {
     }
     // Undisturbed, once: how many appends there are to die at.
     let (place, server) = begin("whole");
-    let started = place.start(&run_args(&place, &server).iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(started.code, 0, "{}", started.err);
+    let (code, told) = start(&place, &run_args(&place, &server));
+    assert_eq!(code, Some(0), "{told}");
     let first_turn = place.events().len() as u64;
-    assert_eq!(place.start(&FOLLOW_UP).code, 0);
+    assert_eq!(start(&place, &owned(&FOLLOW_UP)).0, Some(0));
     let events = place.events();
     let kinds: Vec<&str> = events.iter().map(|event| event.what.kind()).collect();
-    for kind in ["Called", "Observed", "Verified", "Delivered", "Finished"] {
+    for kind in ["ApprovalAsked", "Called", "Observed", "Verified", "Delivered", "Finished"] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let cases = (0..events.len() as u64).flat_map(|at| [Side::Before, Side::After, Side::Torn].map(|side| (at, side)));

@@ -367,8 +367,9 @@ impl World {
         let id = CallId::new(Seq(self.choices.below(24) as u64), self.choices.below(3));
         let cause = [None, Some(Seq(self.choices.below(24) as u64))][self.choices.below(2)];
         let status = [Status::Ok, Status::Failed, Status::Unavailable][self.choices.below(3)];
-        let what = match self.choices.below(14) {
+        let what = match self.choices.below(15) {
             0 => return self.message(),
+            13 => return self.answer(),
             1 => return self.die(),
             2 => What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }),
             3 | 4 => {

@@ -83,6 +83,7 @@ pub fn called() -> Called {
         raw: String::new(),
         arguments: None,
         grant: None,
+        approved_by: None,
     }
 }
 
