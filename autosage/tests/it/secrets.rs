@@ -133,6 +133,9 @@ fn h7_a_secret_is_nowhere_but_where_it_lies() {
     let id = place.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
     let sent = start(&["send", &id, &format!("also use {SENT}"), "--config", "none"]).output().unwrap();
     assert!(String::from_utf8_lossy(&sent.stderr).contains("a secret in the message was left out"), "{sent:?}");
+    let letters = files(&place.run_folder().join("inbox"));
+    assert_eq!(letters.len(), 1);
+    letters.iter().for_each(|(path, bytes)| nothing_in(&path.display().to_string(), bytes));
     drop(fs::File::options().write(true).open(&back).unwrap());
     let output = child.wait_with_output().unwrap();
     nothing_in("standard output", &output.stdout);
