@@ -186,7 +186,7 @@ fn ctrl_c_ends_the_turn_and_leaves_a_run_that_goes_on() {
 }
 
 #[test]
-fn kill_9_in_a_command_leaves_no_process_and_nothing_is_begun_twice() {
+fn f3_kill_9_in_a_command_leaves_no_process_and_nothing_is_begun_twice() {
     let (place, server) = (Place::new("kill-9"), Server::start(script(ENDLESS)));
     let (work, path) = (place.work().display().to_string(), pipe(&place));
     let mut args = vec!["run", "go"];
