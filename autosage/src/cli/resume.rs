@@ -84,6 +84,8 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     thinker.mask(&started.run, &started.facts.date, &workspace, home, parts);
     let observer = observer(&view, &thinker, parts);
     warn_of_weak_walls(kind, &view);
+    // What was read before the run was owned may be of a long one, and is read again.
+    drop((progress, read));
     let (durability, clock) = (args.durability.unwrap_or_default(), parts.clock.clone());
     let (folder, record, events) = match args.as_new {
         false => {
@@ -109,6 +111,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let session = Session { parts, home, folder, thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
+        drop(events);
         run.grant(granted)?;
         run.go_on(Changes { limits, model: other, backend: other_kind, terms: other_terms })?;
         if let Some(message) = &args.message {

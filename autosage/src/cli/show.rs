@@ -78,6 +78,7 @@ fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
         told = asked;
         if !owned {
             print(&parts.out, &story.left_open());
+            print(&parts.err, &proof::damage(&Read::new(folder).map_err(failed)?, parts));
             return Ok(0);
         }
         runtime.block_on(async { parts.clock.pause(Duration::from_millis(100)).await });

@@ -91,6 +91,8 @@ fn f1_welded_lines_leave_a_run_that_is_shown_with_both_neighbours_and_goes_on_as
     assert!(told.iter().all(|words| shown.err.contains(words)), "{}", shown.err);
     let events = place.start(&["show", "--last", "--events"]);
     assert!(events.code == 0 && events.out.lines().count() == 4 && events.err.contains("line 6"), "{events:?}");
+    let followed = place.start(&["show", "--last", "--follow"]);
+    assert!(followed.code == 0 && followed.err == shown.err, "{followed:?}");
     let proof = place.start(&["show", "--last", "--verify"]);
     assert!(proof.code == 1 && proof.out.contains("line 6 reads as an event again: "), "{proof:?}");
     let listed = place.start(&["runs"]);
@@ -384,8 +386,11 @@ fn runs_are_pruned_by_what_was_said_and_never_without_a_yes() {
         assert_eq!((nothing.code, runs()), (0, 3), "{nothing:?}");
         assert!(!broken.join("session").exists() && !broken.join("blobs/.draft-1-0-0").exists(), "what was left behind goes");
     }
-    let pruned = prune(&["--keep", "2", "--yes"]);
-    assert!(pruned.code == 0 && pruned.err.contains("freed"), "{pruned:?}");
+    let question = "remove 1 run and 0 leftovers";
+    let no = place.at_terminal(&["runs", "prune", "--keep", "2"], &[], &[(question, &|| "n\n")]);
+    assert!(no.out.contains("nothing was removed") && runs() == 3, "{no:?}");
+    let yes = place.at_terminal(&["runs", "prune", "--keep", "2"], &[], &[(question, &|| "y\n")]);
+    assert!(yes.code == 0 && yes.out.contains("freed"), "{yes:?}");
     assert_eq!(runs(), 2);
     assert_eq!(prune(&["--size", "0", "--yes"]).code, 0);
     assert_eq!((runs(), broken.exists()), (1, true), "what was broken off stays until it is said");
