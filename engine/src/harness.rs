@@ -140,6 +140,8 @@ notes! {
     lost,
     /// A later session has other walls: `{backend}`.
     other_walls,
+    /// What the person granted beyond the workspace: `{rights}`.
+    granted,
     /// The workspace can only be read.
     read_only,
     /// The workspace can be written again.

@@ -7,7 +7,7 @@ use trace::{Asked, Digest, Exhausted, NanoUsd, Price, Seq, Started, Usage};
 
 /// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
 /// that a build that would prompt differently is told from one that would not.
-pub const RULES: u32 = 1;
+pub const RULES: u32 = 2;
 
 /// A reply shorter than this is not worth a request: what is left of a budget must allow as many tokens of output.
 const LEAST_OUTPUT: u64 = 256;
@@ -110,7 +110,9 @@ pub(crate) fn system(harness: &Harness, started: &Started) -> String {
             ("backend", &started.facts.backend),
         ],
     );
-    let access = if started.terms.read_only { format!(" {}", harness.notes().read_only) } else { String::new() };
+    let rights = fill(&harness.notes().granted, &[("rights", &started.grant.to_string())]);
+    let access = [(!started.grant.is_empty()).then_some(&rights), started.terms.read_only.then_some(&harness.notes().read_only)];
+    let access: String = access.into_iter().flatten().map(|words| format!(" {words}")).collect();
     let mut text = format!("{}\n\n{facts}{access}", harness.system().trim_end());
     for file in &started.project {
         let head = fill(&harness.notes().project_file, &[("path", &file.path)]);

@@ -68,7 +68,7 @@ impl fmt::Display for Grant {
             (!paths.is_empty()).then(|| format!("{what} {}", paths.join(" and ")))
         };
         let network = self.network.then(|| "the network".to_owned());
-        let secrets = (!self.secrets.is_empty()).then(|| format!("the values of {}", self.secrets.join(" and ")));
+        let secrets = (!self.secrets.is_empty()).then(|| format!("the variables {}", self.secrets.join(" and ")));
         let rights = [network, paths("reading", &self.read), paths("writing", &self.write), secrets];
         f.write_str(&rights.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

@@ -130,7 +130,7 @@ pub fn event_line(event: &Event) -> String {
         What::Finished(finished) => finished.outcome.word().to_owned(),
         What::Unknown { .. } => "(unknown to this version)".to_owned(),
     };
-    let line = format!("{:>5}  {}  {:<9}{cause}  {what}", event.seq.0, event.at, event.what.kind());
+    let line = format!("{:>5}  {}  {:<14}{cause}  {what}", event.seq.0, event.at, event.what.kind());
     // Every name in a record may come from elsewhere.
     format!("{}\n", super::prose::clean(&line))
 }

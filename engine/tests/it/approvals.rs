@@ -161,3 +161,14 @@ fn a_run_that_only_reads_writes_nothing_whatever_is_allowed() {
     let story = called(reads(Grant::default()), Grant::default(), call);
     assert!(story.progress.system().contains("The workspace can be read and not written"));
 }
+
+#[test]
+fn an_agent_is_told_what_it_was_granted() {
+    let mut started = started(Limits::default(), Vec::new());
+    started.grant = Grant { network: true, write: vec!["/out".into()], secrets: vec!["TOKEN".into()], ..Grant::default() };
+    let mut story = Story::begin(Limits::default(), Vec::new());
+    assert!(!story.progress.system().contains("Beyond the workspace"));
+    story.note(None, What::Started(Box::new(started)));
+    let told = "Beyond the workspace, commands have the network, writing /out, the variables TOKEN.";
+    assert!(story.progress.system().contains(told), "{}", story.progress.system());
+}
