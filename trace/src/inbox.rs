@@ -109,11 +109,39 @@ pub fn waiting(run: &Path, delivered: &BTreeSet<String>) -> io::Result<Letters> 
             .map_err(|error| error.to_string())
             .and_then(|bytes| serde_json::from_slice::<Letter>(&bytes).map_err(|error| error.to_string()))
         {
-            Ok(letter) if letter.v <= crate::VERSION => letters.fresh.push((name, letter.what)),
+            Ok(letter) if letter.v <= crate::VERSION => match letter.what {
+                // It says on what terms calls are served, and with which model and walls.
+                Delivery::Session { .. } => {
+                    letters.unreadable.push((entry.path(), "only the owner of a run says that a session goes on".to_owned()));
+                }
+                what @ (Delivery::Message { .. } | Delivery::Interrupt | Delivery::Approval { .. }) => {
+                    letters.fresh.push((name, what));
+                }
+            },
             Ok(letter) => letters.unreadable.push((entry.path(), format!("it has version {}", letter.v))),
             Err(reason) => letters.unreadable.push((entry.path(), reason)),
         }
     }
     letters.fresh.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Answer, Approve, Grant, Seq, Terms};
+
+    #[test]
+    fn what_only_the_owner_of_a_run_can_say_is_not_taken_from_a_letter() {
+        let run = tempfile::tempdir().unwrap();
+        let terms = Terms { approve: Approve::Auto, allow: Grant { network: true, ..Grant::default() }, read_only: false };
+        let session = Delivery::Session { text: "go on".into(), model: None, backend: None, terms: Some(Box::new(terms)) };
+        let answer = Delivery::Approval { asked: Seq(3), answer: Answer::Once, by: "send".into() };
+        leave(run.path(), "a", &session).unwrap();
+        leave(run.path(), "b", &answer).unwrap();
+        let letters = waiting(run.path(), &BTreeSet::new()).unwrap();
+        assert_eq!(letters.fresh.into_iter().map(|(_, what)| what).collect::<Vec<_>>(), [answer]);
+        let [(_, why)] = letters.unreadable.as_slice() else { panic!("{:?}", letters.unreadable) };
+        assert_eq!(why, "only the owner of a run says that a session goes on");
+    }
 }
