@@ -41,6 +41,10 @@ pub fn standing(progress: &Progress, call: &OpenCall) -> Standing {
     if let Some((seq, question)) = progress.rights().questions.about(&call.id) {
         let wants = question.asked.wants.clone();
         return match &question.answer {
+            // It was asked before the run was only to read.
+            Some((Answer::Once | Answer::Run, _)) if progress.terms().read_only && !wants.write.is_empty() => {
+                denied(&wants, &progress.harness().notes().denied_read_only)
+            }
             Some((Answer::Once | Answer::Run, by)) => Standing::Allowed { wants, by: by.clone() },
             Some((Answer::No, _)) => denied(&wants, &progress.harness().notes().refused),
             None => match ruling(progress, &wants) {
@@ -55,6 +59,8 @@ pub fn standing(progress: &Progress, call: &OpenCall) -> Standing {
         Standing::Asks(_) | Standing::Allowed { .. } => Standing::Wished(wish),
         // A link in the workspace may lead out of it. Where nobody is asked, the walls say so.
         Standing::Held if asks(progress) && !wish.wants.write.is_empty() => Standing::Wished(wish),
+        // The ceiling is in whole paths, and only the machine knows what `~` is.
+        Standing::Denied(_) if may_be_listed(progress, &wish.wants) => Standing::Wished(wish),
         ruled => ruled,
     }
 }
@@ -82,6 +88,12 @@ pub fn ruling(progress: &Progress, wants: &Grant) -> Standing {
 /// Whether there is somebody to ask.
 fn asks(progress: &Progress) -> bool {
     !has_no_walls(progress) && matches!(progress.terms().approve, Approve::Ask | Approve::Wait)
+}
+
+/// Whether a path that the ceiling cannot be compared with by its words alone may be on it.
+fn may_be_listed(progress: &Progress, wants: &Grant) -> bool {
+    let terms = progress.terms();
+    !terms.read_only && !terms.allow.write.is_empty() && wants.write.iter().any(|path| path.starts_with("~"))
 }
 
 /// Whether there is nothing to widen.
@@ -119,7 +131,8 @@ impl Rights {
                 Delivery::Session { terms: Some(terms), .. } => self.terms = (**terms).clone(),
                 Delivery::Approval { asked, answer: Answer::Run, .. } if self.questions.is_open(*asked) => {
                     let wants = self.questions.get(*asked).map(|question| &question.asked.wants);
-                    self.grant = wants.map_or_else(Grant::default, |wants| self.grant.with(wants));
+                    let allowed = wants.filter(|wants| !self.terms.read_only || wants.write.is_empty());
+                    self.grant = allowed.map_or_else(|| self.grant.clone(), |wants| self.grant.with(wants));
                 }
                 Delivery::Session { .. } | Delivery::Approval { .. } | Delivery::Message { .. } | Delivery::Interrupt => {}
             }

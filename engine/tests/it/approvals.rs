@@ -157,6 +157,13 @@ fn a_run_that_only_reads_writes_nothing_whatever_is_allowed() {
         ],
     );
     assert_eq!(told(&called(reads(write(&["/w"])), Grant::default(), call)), told(&denied));
+    // Nor is anything that was asked before it only read.
+    for answer in [Answer::Once, Answer::Run] {
+        let story = called(terms(Approve::Wait, Grant::default()), Grant::default(), call);
+        let (story, seq) = asked(story, write(&["/w/a"]));
+        let story = answered(session(story, reads(Grant::default())), seq, answer);
+        assert_eq!((told(&story), story.progress.grant()), (told(&denied), &Grant::default()));
+    }
     say(&called(reads(Grant::default()), Grant::default(), NETWORK), expect!["wished: the network"]);
     let story = called(reads(Grant::default()), Grant::default(), call);
     assert!(story.progress.system().contains("The workspace can be read and not written"));
@@ -171,4 +178,16 @@ fn an_agent_is_told_what_it_was_granted() {
     story.note(None, What::Started(Box::new(started)));
     let told = "Beyond the workspace, commands have the network, writing /out, the variables TOKEN.";
     assert!(story.progress.system().contains(told), "{}", story.progress.system());
+}
+
+#[test]
+fn a_path_below_the_home_folder_is_looked_up_where_a_ceiling_lists_paths() {
+    let call = r#"bash {"command":"x","write":["~/out"],"why":"y"}"#;
+    let of = |allow| called(terms(Approve::Auto, allow), Grant::default(), call);
+    say(&of(write(&["/home/me/out"])), expect!["wished: writing ~/out"]);
+    say(
+        &of(network()),
+        expect![[r#"
+        denied: Not run: writing ~/out is not granted, and nobody is asked. A person allows it with --grant write=~/out, or is asked with --approve wait. Do without it, or say that it is needed."#]],
+    );
 }
