@@ -316,7 +316,16 @@ impl Plan {
     }
 
     fn hidden_paths(&self) -> Vec<PathBuf> {
-        self.hidden.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+        self.hidden.iter().map(|path| without_links(path)).collect()
+    }
+}
+
+/// Where `path` lies or would lie once it is made.
+fn without_links(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match there.map(|(above, found)| (found, path.strip_prefix(above))) {
+        Some((found, Ok(below))) => found.components().chain(below.components()).collect(),
+        Some((_, Err(_))) | None => path.to_owned(),
     }
 }
 
@@ -408,5 +417,18 @@ mod tests {
         assert!(reason(Path::new("/proc/sys")).contains("kernel"));
         assert!(reason(Path::new("relative")).contains("absolute"));
         assert_eq!(workspace(&below, Some(&home), &hidden).unwrap(), below);
+    }
+
+    #[test]
+    fn what_is_hidden_before_it_is_there_is_known_by_where_it_would_lie() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/config")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        let hidden = [without_links(&root.join("link/config/autosage"))];
+        assert_eq!(hidden, [root.join("real/config/autosage")]);
+        let why = workspace(&root.join("real/config"), None, &hidden).unwrap_err().to_string();
+        assert!(why.contains("never shown"), "{why}");
+        assert_eq!(without_links(Path::new("/no/such/place")), Path::new("/no/such/place"));
     }
 }
