@@ -17,7 +17,8 @@ pub fn clean(text: &str) -> String {
         match character {
             '\t' => cleaned.push_str("    "),
             // Characters that reorder or hide text are as dangerous to a reader as control characters.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => cleaned.push('\u{fffd}'),
+            '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{200b}'..='\u{200f}' | '\u{feff}' => cleaned.push('\u{fffd}'),
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{e0000}'..='\u{e007f}' => cleaned.push('\u{fffd}'),
             control if control.is_control() => cleaned.push('\u{fffd}'),
             other => cleaned.push(other),
         }
@@ -126,6 +127,7 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_is_passed_on() {
         assert_eq!(clean("a\x1b[2Jb\tc\u{202e}d\r"), "a\u{fffd}[2Jb    c\u{fffd}d\u{fffd}");
+        assert_eq!(clean("a\u{61c}\u{ad}\u{2028}\u{2067}\u{e0041}b é 日"), "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b é 日");
     }
 
     #[test]

@@ -191,13 +191,17 @@ impl Story {
         }
         for (what, paths) in [("read", &asked.wants.read), ("write", &asked.wants.write)] {
             for path in paths {
-                text.push_str(&self.prose(&format!("{what} {}", path.display()), usize::MAX, "  - "));
+                // A path is one line, whatever is in its name.
+                let path = path.display().to_string().replace('\n', "\u{fffd}");
+                text.push_str(&self.prose(&format!("{what} {path}"), usize::MAX, "  - "));
             }
         }
         let arguments = serde_json::from_str(&asked.raw).ok();
         let command = headline(&asked.tool, arguments.as_ref(), &asked.raw).replace('\n', "\n> ");
         text.push_str(&self.paint(Look::Command, &self.lines(&command, COMMAND_LINES, "  ")));
-        text.push_str(&self.paint(Look::Dim, &self.prose(&format!("why, the agent says: {}", asked.why), WHY_LINES, "  ")));
+        // One paragraph: lines of its own could look like rights that are asked for, or like what may be typed.
+        let why = asked.why.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.push_str(&self.paint(Look::Dim, &self.prose(&format!("why, the agent says: {why}"), WHY_LINES, "  ")));
         text
     }
 
