@@ -11,6 +11,8 @@ pub(super) const LOOK_BACK: usize = 16;
 const KEY_LINE: usize = 40;
 /// The longest line `Name: value` that stands before those of a key.
 const FIELD: usize = 200;
+/// The most bytes of such lines before the first of base64, the line that begins the key included.
+const FIELDS: usize = 1 << 10;
 /// What every block in PEM begins and ends with.
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
@@ -272,6 +274,7 @@ fn key(text: &[u8], mut at: usize, end: Text, mut line: Line) -> Judged {
         if line == Line::Unseen && run < rest.len().min(KEY_LINE) {
             // Lines of the form `Name: value` may stand before those of the key.
             match field(rest) {
+                Some(_) if at > FIELDS => return Judged::Nothing,
                 Some(length) => at += length,
                 None if rest.len() < FIELD && end == Text::GoesOn => return Judged::Open,
                 None => return Judged::Nothing,
@@ -312,6 +315,7 @@ fn between(text: &[u8]) -> usize {
             [b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' | b',' | b'|' | b'>' | b'#' | b'*', ..] => 1,
             // What a difference puts before a line that went; the end's own dashes are more than one.
             [b'-', next, ..] if *next != b'-' => 1,
+            [b'0'..=b'9', ..] if number(rest) > 0 => number(rest),
             [b'\\', ..] => {
                 let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
                 match rest.get(backslashes) {
@@ -322,6 +326,13 @@ fn between(text: &[u8]) -> usize {
             _ => return at,
         };
     }
+}
+
+/// The length of a line's number and what stands behind it, as `cat -n` and `grep -n` put them; 0 where there is none.
+fn number(text: &[u8]) -> usize {
+    const LONGEST: usize = 7;
+    let digits = text.iter().take(LONGEST + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    if digits <= LONGEST && matches!(text.get(digits), Some(b'\t' | b':')) { digits + 1 } else { 0 }
 }
 
 /// Whether the text ends where the next line of a key, or an escape, may begin.

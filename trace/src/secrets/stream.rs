@@ -143,44 +143,48 @@ impl Stream {
                 break;
             }
         }
-        self.sort();
-    }
-
-    /// Of two that begin at one place the one that says more comes first and names it: a known value, the longer prefix.
-    fn sort(&mut self) {
-        let rank = |found: &Found| match found.what {
-            What::Known(_) => usize::MAX,
-            What::Shape(shape) => shape.prefix.len(),
-        };
-        self.found.sort_by_key(|found| (found.start, std::cmp::Reverse(rank(found))));
+        sort(&mut self.found);
     }
 
     /// Lets through all that stands before `undecided`, with a placeholder for each secret. Secrets that overlap are one.
     fn pass(&mut self, undecided: usize, out: &mut dyn FnMut(Piece<'_>)) {
-        while let Some(first) = self.found.first().copied().filter(|found| found.start < undecided) {
+        let mut found = std::mem::take(&mut self.found).into_iter().peekable();
+        while let Some(first) = found.next_if(|found| found.start < undecided) {
+            let mut all = vec![first];
             let mut end = first.end;
-            let mut among = 0;
-            while let Some(next) = self.found.get(among).filter(|next| next.start < end) {
+            while let Some(next) = found.next_if(|next| next.start < end) {
                 end = end.max(next.end);
-                among += 1;
+                all.push(next);
             }
+            self.plain(first.start, out);
+            self.found = self.hide_all(all, end, undecided, out);
+            if !self.found.is_empty() {
+                // What begins later may still make it longer.
+                self.found.extend(found);
+                return;
+            }
+        }
+        self.found = found.collect();
+        self.plain(undecided, out);
+    }
+
+    /// A placeholder for each piece of `all`, which overlap up to `end`. Those that are not decided yet come back.
+    fn hide_all(&mut self, mut all: Vec<Found>, end: usize, undecided: usize, out: &mut dyn FnMut(Piece<'_>)) -> Vec<Found> {
+        while let Some(first) = all.first().copied() {
             let piece = first.start + PIECE;
             let cut = if end > piece { self.character_start(piece) } else { end };
             if cut > undecided {
-                // What begins later may still make it longer.
-                self.plain(first.start, out);
-                return;
+                return all;
             }
-            self.plain(first.start, out);
-            self.hide(first, cut, out);
-            self.found.retain_mut(|found| {
+            self.hide(first, cut, &all, out);
+            self.passed = cut;
+            all.retain_mut(|found| {
                 found.start = found.start.max(cut);
                 found.end > found.start
             });
-            self.passed = cut;
-            self.sort();
+            sort(&mut all);
         }
-        self.plain(undecided, out);
+        all
     }
 
     /// The start of the character at `at`, so that a long secret is not cut within one.
@@ -197,7 +201,7 @@ impl Stream {
     }
 
     /// A placeholder for what begins with `first` and ends at `end`. With a key of the engine's own in it, it is one.
-    fn hide(&self, first: Found, end: usize, out: &mut dyn FnMut(Piece<'_>)) {
+    fn hide(&self, first: Found, end: usize, all: &[Found], out: &mut dyn FnMut(Piece<'_>)) {
         let value = &self.held[first.start..end];
         let kind = match first.what {
             What::Known(place) => self.finder.known[place].kind.as_str(),
@@ -207,7 +211,7 @@ impl Stream {
             found.start < end
                 && matches!(found.what, What::Known(place) if self.finder.known[place].standing == Standing::Engines)
         };
-        let standing = if self.found.iter().any(is_engines) { Standing::Engines } else { Standing::Runs };
+        let standing = if all.iter().any(is_engines) { Standing::Engines } else { Standing::Runs };
         let placeholder = self.secrets.placeholder(kind, value, standing);
         let line_ends = value.iter().filter(|byte| **byte == b'\n').count() as u64;
         out(Piece::Hidden { placeholder: &placeholder, line_ends, bytes: value.len() });
@@ -225,4 +229,13 @@ impl Stream {
             found.end -= gone;
         }
     }
+}
+
+/// Of two that begin at one place the one that says more comes first and names it: a known value, the longer prefix.
+fn sort(found: &mut [Found]) {
+    let rank = |found: &Found| match found.what {
+        What::Known(_) => usize::MAX,
+        What::Shape(shape) => shape.prefix.len(),
+    };
+    found.sort_by_key(|found| (found.start, std::cmp::Reverse(rank(found))));
 }

@@ -151,6 +151,15 @@ fn a_private_key_is_one_secret() {
         ------END RSA PRIVATE KEY-----"#]],
     );
     check(&key(3).replace('\n', "\n    | "), expect!["<secret:private-key>"]);
+    // With the numbers of its lines, as `cat -n` and `grep -n` show it.
+    for behind in ["\t", ":"] {
+        let numbered: Vec<String> = key(12).lines().zip(1..).map(|(line, at)| format!("{at:>6}{behind}{line}")).collect();
+        assert_eq!(kinds(&numbered.join("\n")), format!("     1{behind}<secret:private-key>"));
+    }
+    // Fields without end are none of a key.
+    let fields = |count: usize| key(3).replacen('\n', &format!("\n{}\n", "Comment: a\n".repeat(count)), 1);
+    assert_eq!(kinds(&fields(10)), "<secret:private-key>");
+    assert_eq!(kinds(&fields(1000)), fields(1000));
     let headers = key(3).replacen('\n', "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0011\n\n", 1);
     check(&headers, expect!["<secret:private-key>"]);
     let pgp = format!(
