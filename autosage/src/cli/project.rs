@@ -13,7 +13,7 @@ use crate::Parts;
 use anyhow::anyhow;
 use sandbox::{Kind, Sandbox};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use trace::{Digest, Grant};
 
 /// The settings of a project.
@@ -88,6 +88,41 @@ impl Project {
     }
 }
 
+/// What is wrong with the paths that the settings `said` want: what a person trusts is what is written there, and a link can
+/// be laid anew without a change of the file. A path that is not there is told where it would be granted.
+pub fn linked(said: &Config, parts: &Parts) -> Vec<String> {
+    let home = parts.variable("HOME").map(Path::new);
+    let one = |path: &PathBuf| {
+        let found = path.canonicalize().ok()?;
+        let below = home.and_then(|home| Some(home.canonicalize().ok()?.join(path.strip_prefix(home).ok()?)));
+        let meant = plain(below.as_deref().unwrap_or(path));
+        let told =
+            || format!("`grant`: a link leads from {} to {}; name that, or leave it out", meant.display(), found.display());
+        (found != meant).then(told)
+    };
+    said.grant.read.iter().chain(&said.grant.write).filter_map(one).collect()
+}
+
+/// Settings with such a path do not count.
+pub fn refuse_linked(said: &Config, parts: &Parts) -> Result<(), Failure> {
+    match linked(said, parts).as_slice() {
+        [] => Ok(()),
+        wrong => Err(Failure::usage(clean(&format!("{SETTINGS} cannot be used: {}", wrong.join("; "))))),
+    }
+}
+
+/// An absolute path by its words alone: without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
 /// Which of the files are there. A look at a name opens nothing, follows nothing and waits for nothing.
 fn names(workspace: &Path) -> Vec<&'static str> {
     FILES.into_iter().filter(|name| workspace.join(name).symlink_metadata().is_ok()).collect()
@@ -106,6 +141,7 @@ pub fn settle(person: &Config, workspace: &Path, usual: Usual, home: &Home, part
     let (said, problems) = project.settings(parts);
     if standing == Standing::Trusted {
         config::refuse(&workspace.join(SETTINGS).display().to_string(), &problems)?;
+        refuse_linked(&said, parts)?;
     }
     let merged = config::merge(person, &said, standing, usual);
     for line in told(&project, standing, &merged, &problems) {

@@ -90,7 +90,11 @@ fn refuse_unsound(project: &Project, parts: &Parts) -> Result<(), Failure> {
             Ok(text) if *name == project::SERVERS => {
                 asks::servers(text).map_err(|error| Failure::usage(format!("{name} cannot be trusted: {error}")))?;
             }
-            Ok(_) => config::refuse(name, &project.settings(parts).1)?,
+            Ok(_) => {
+                let (said, problems) = project.settings(parts);
+                config::refuse(name, &problems)?;
+                project::refuse_linked(&said, parts)?;
+            }
         }
     }
     Ok(())

@@ -465,3 +465,25 @@ fn doctor_says_what_is_configured_and_whether_the_project_is_trusted() {
     stage.place.write(".mcp.json", SERVERS);
     assert!(doctor().contains("project: .mcp.json, autosage.toml; changed since it was trusted\n"));
 }
+
+#[test]
+fn a_trusted_path_that_a_link_leads_elsewhere_is_not_granted() {
+    let stage = Stage::new("linked");
+    let (data, key) = (stage.place.work().join("data"), stage.place.home().with_file_name("person/.ssh"));
+    stage.place.write("autosage.toml", "[grant]\nread = [\"data\", \"../outside\"]\n");
+    symlink(&key, &data).unwrap();
+    let leads = format!("a link leads from {} to {}", data.display(), key.display());
+    let shown = stage.trust(&["--show"]);
+    assert!(shown.code == 0 && shown.out.contains(&leads), "{shown:?}");
+    let refused = stage.trust(&["--yes"]);
+    assert!(refused.code == 2 && refused.err.contains(&leads), "{refused:?}");
+    // A link that is laid after the file was trusted.
+    fs::remove_file(&data).unwrap();
+    fs::create_dir(&data).unwrap();
+    assert_eq!(stage.trust(&["--yes"]).code, 0);
+    assert_eq!(stage.run(&[]).code, 0);
+    fs::remove_dir(&data).unwrap();
+    symlink(&key, &data).unwrap();
+    let called = stage.run(&[]);
+    assert!(called.code == 2 && called.err.contains(&leads), "{called:?}");
+}

@@ -33,7 +33,8 @@ pub fn asked(project: &Project, person: &Config, parts: &Parts, usual: Limits) -
     list(&format!("{} wants, and gets if you trust it:", project::SETTINGS), widening(&settings, person, usual));
     let unread = project.files.iter().filter_map(|(name, text)| Some(format!("{name}: {}", text.as_ref().err()?)));
     let wrong = problems.iter().map(|problem| format!("{}:{problem}", project::SETTINGS));
-    list("What cannot be used:", unread.chain(wrong).collect());
+    let linked = project::linked(&settings, parts).into_iter().map(|wrong| format!("{}: {wrong}", project::SETTINGS));
+    list("What cannot be used:", unread.chain(wrong).chain(linked).collect());
     text
 }
 
