@@ -18,6 +18,8 @@ const MOST_TRACE: u64 = 4 << 30;
 const MOST_BLOB: u64 = 1 << 30;
 const MOST_LETTER: u64 = 16 << 20;
 /// The most files of an archive.
+/// A file in the folder of a run that was imported, until a person has said that it may go on.
+const IMPORTED: &str = "imported";
 const MOST_FILES: usize = 500_000;
 
 /// Why a run could not be exported or imported.
@@ -172,6 +174,8 @@ pub fn import(from: impl Read, runs: &Path, clock: &dyn Clock) -> Result<Importe
             false => Err(ArchiveError::Taken { run: name, folder }),
         };
     }
+    let marked = OpenOptions::new().write(true).create_new(true).mode(0o600).open(staging.folder.join(IMPORTED));
+    marked.map_err(|error| disk("marking", &staging.folder, error))?;
     let synced = File::open(&staging.folder).and_then(|opened| Ok(syncfs(opened)?));
     synced.map_err(|error| disk("syncing", &staging.folder, error))?;
     match renameat_with(CWD, &staging.folder, CWD, &folder, RenameFlags::NOREPLACE) {
@@ -181,6 +185,23 @@ pub fn import(from: impl Read, runs: &Path, clock: &dyn Clock) -> Result<Importe
     }
     File::open(runs).and_then(|runs| runs.sync_all()).map_err(|error| disk("syncing", runs, error))?;
     Ok(Imported::New(archived))
+}
+
+/// Whether the run in the folder `run` was imported and nobody has vouched for it: what its record says of a place to work
+/// in, of a model's address and of rights was said elsewhere.
+pub fn is_imported(run: &Path) -> bool {
+    run.join(IMPORTED).symlink_metadata().is_ok()
+}
+
+/// Takes an imported run for one of this machine's own from now on.
+///
+/// # Errors
+/// Where the disk refuses.
+pub fn vouch(run: &Path) -> io::Result<()> {
+    match fs::remove_file(run.join(IMPORTED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Where an archive is unpacked before it is known to be sound; it goes with this, unless it was given a name.

@@ -28,7 +28,7 @@ pub mod secrets;
 mod started;
 
 pub use approval::{Answer, ApprovalAsked, Approve, Terms, UnknownWord};
-pub use archive::{ArchiveError, Archived, Imported, export, import, run_of};
+pub use archive::{ArchiveError, Archived, Imported, export, import, is_imported, run_of, vouch};
 pub use blobs::Blobs;
 pub use budget::{Cost, Limits, LongPrice, NanoUsd, Price, Usage};
 pub use call::{Called, Child, FileSeen, Observed, Sight, Status, ToolCall};

@@ -234,6 +234,9 @@ pub struct ResumeArgs {
     /// Go on as a new run from the last good line of a record that is damaged behind it; the old run stays as it is.
     #[arg(long)]
     pub as_new: bool,
+    /// Go on with an imported run as its record says: where it works, whom it asks, what its commands may.
+    #[arg(long)]
+    pub as_recorded: bool,
     #[command(flatten)]
     pub model: ModelArgs,
     #[command(flatten)]

@@ -5,16 +5,19 @@ use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::project::{self, Settled};
+use super::prose::clean;
 use super::reply::Rules;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::summary::Read;
+use super::trust;
 use super::view::View;
 use super::wiring;
 use crate::Parts;
 use anyhow::{Context, anyhow};
-use engine::{Changes, Harness};
-use trace::{Condition, Limits, Outcome, Part, Record, RecordError};
+use engine::{Changes, Harness, Progress};
+use std::path::Path;
+use trace::{Condition, Delivery, Grant, Limits, Outcome, Part, Record, RecordError, Started};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -34,7 +37,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     };
     let harness =
         Harness::from_record(&started.harness, &trace::blobs(&folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
-    let progress = engine::Progress::of(harness.clone(), &read.events);
+    let progress = Progress::of(harness.clone(), &read.events);
     let waits = trace::inbox::waiting(&folder, progress.delivered()).is_ok_and(|letters| !letters.fresh.is_empty());
     secrets::check_typed(&args.secret, parts)?;
     let limits = wiring::typed_limits(&args.budget);
@@ -51,8 +54,11 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let kind = args.sandbox.or(kind_before).unwrap_or_default();
     let workspace = started.task.workspace.clone();
     if !workspace.is_dir() {
-        let place = super::prose::clean(&workspace.display().to_string());
+        let place = clean(&workspace.display().to_string());
         return Err(Failure::usage(format!("the run's workspace {place} is not here: go on with it where that is")));
+    }
+    if trace::is_imported(&folder) && !args.as_recorded {
+        return Err(Failure::usage(recorded_elsewhere(started, &progress, &folder)));
     }
     let Settled { config, rules, walls } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
@@ -90,6 +96,8 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let (folder, record, events) = match args.as_new {
         false => {
             let (record, events) = Record::open(&folder, durability, clock, observer)?;
+            let vouched = trace::vouch(&folder).with_context(|| format!("taking over the imported run {}", folder.display()));
+            vouched.map_err(Failure::Infrastructure)?;
             (folder, record, events)
         }
         true => {
@@ -123,4 +131,26 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         shown.end_unrecorded(&name, failure);
     }
     ended
+}
+
+/// What an imported run would be given by its record, for a person to say yes to.
+fn recorded_elsewhere(started: &Started, progress: &Progress, folder: &Path) -> String {
+    let grant = Grant { secrets: progress.secrets().to_vec(), ..progress.grant().clone() };
+    let asks = progress.model().map(|model| {
+        let at = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+        format!("send all that the agent says and sees to {}{at}", model.id)
+    });
+    let works = format!("work in {}", started.task.workspace.display());
+    let checks = progress.checks().iter().map(|check| format!("run this check, inside the walls: {}", check.command));
+    let letters = trace::inbox::waiting(folder, progress.delivered()).map_or_else(|_| Vec::new(), |letters| letters.fresh);
+    let answers = letters.iter().filter_map(|(_, what)| match what {
+        Delivery::Approval { asked, answer, .. } => Some(format!("take `{answer}` for the answer to question {asked}")),
+        Delivery::Message { .. } | Delivery::Interrupt | Delivery::Session { .. } => None,
+    });
+    let all = std::iter::once(works).chain(asks).chain(trust::rights(&grant)).chain(checks).chain(answers);
+    let lines: String = all.map(|line| format!("\n  {}", clean(&line))).collect();
+    format!(
+        "this run was imported, and its record says where it works, whom it asks and what its commands may:{lines}\n\
+         say --as-recorded to go on with it so"
+    )
 }

@@ -4,6 +4,7 @@
 mod asks;
 mod store;
 
+pub use asks::rights;
 pub use store::Decision;
 
 use super::args::TrustArgs;

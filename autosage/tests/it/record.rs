@@ -298,7 +298,7 @@ fn there(place: &Place, args: &[&str]) -> Called {
 #[test]
 fn a_run_is_exported_as_one_file_that_opens_elsewhere_and_goes_on_there() {
     let (place, server) = (Place::new("export"), Server::start(vec![bash("seq 100000")]));
-    assert_eq!(run(&place, &server, &[]).code, 0);
+    assert_eq!(run(&place, &server, &["--grant", "network"]).code, 0);
     let id = id(&place);
     assert_eq!(place.start(&["send", &id, "and then?"]).code, 0);
     let (file, again) = (place.home().with_file_name("run.tar.gz"), place.home().with_file_name("again.tar.gz"));
@@ -315,7 +315,7 @@ fn a_run_is_exported_as_one_file_that_opens_elsewhere_and_goes_on_there() {
     let (old, new) = (place.run_folder(), elsewhere(&place).join("runs").join(&id));
     let kept = |folder: &Path| {
         let mut kept = files(folder);
-        kept.retain(|(path, _)| path != Path::new("lock"));
+        kept.retain(|(path, _)| !["lock", "imported"].iter().any(|name| path == Path::new(name)));
         kept
     };
     assert!(kept(&old) == kept(&new), "everything is there as it was");
@@ -327,8 +327,17 @@ fn a_run_is_exported_as_one_file_that_opens_elsewhere_and_goes_on_there() {
     let known = there(&place, &["runs", "import", &path]);
     assert!(known.code == 0 && known.err.contains("here already, with the same content"), "{known:?}");
 
-    let resumed = there(&place, &["resume", &id, "--config", "none"]);
+    // Another place to work in, another server, other rights: that is for a person to say.
+    let asked = server.bodies().len();
+    let refused = there(&place, &["resume", &id, "--config", "none"]);
+    let (work, address) = (format!("work in {}", place.work().display()), format!(" at {}", server.base_url));
+    for words in [work.as_str(), &address, "reach the network", "--as-recorded"] {
+        assert!(refused.code == 2 && refused.err.contains(words), "no {words:?} in {}", refused.err);
+    }
+    assert_eq!(server.bodies().len(), asked);
+    let resumed = there(&place, &["resume", &id, "--config", "none", "--as-recorded"]);
     assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    assert_ne!(there(&place, &["resume", &id, "--config", "none", "-m", "more"]).code, 2, "it was said once");
     assert!(server.bodies().pop().unwrap().contains("and then?"), "what waited in the inbox came along");
     let parted = there(&place, &["runs", "import", &path]);
     assert!(parted.code == 2 && parted.err.contains("with another content"), "{parted:?}");

@@ -6,7 +6,6 @@ use crate::cli::project::{self, Project};
 use crate::cli::prose::{clean, length};
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use std::path::PathBuf;
 use trace::{Grant, Limits};
 
 /// What the files ask for, in plain words: first what counts as it is, then what trust is about.
@@ -93,7 +92,8 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
         sandbox::Kind::Native | sandbox::Kind::Reduced => format!("run commands behind the walls `{kind}`"),
         sandbox::Kind::Host => "run commands WITHOUT WALLS: with all your rights, your keys and files".to_owned(),
     }));
-    lines.extend(rights(read, write, *network == Some(true), secrets));
+    let (read, write, secrets) = (read.clone(), write.clone(), secrets.clone());
+    lines.extend(rights(&Grant { read, write, network: *network == Some(true), secrets }));
     lines.extend(mcp.iter().map(|(name, server)| format!("use a server of tools, {name}: {server} (not used yet)")));
     lines
 }
@@ -108,12 +108,13 @@ pub fn servers(text: &str) -> anyhow::Result<Vec<String>> {
 
 /// The rights that are approved for always.
 pub fn kept(rules: &Grant) -> String {
-    let Grant { read, write, network, secrets } = rules;
-    let lines: String = rights(read, write, *network, secrets).iter().map(|line| format!("  {}\n", clean(line))).collect();
+    let lines: String = rights(rules).iter().map(|line| format!("  {}\n", clean(line))).collect();
     if lines.is_empty() { lines } else { format!("You have approved for always here:\n{lines}") }
 }
 
-fn rights(read: &[PathBuf], write: &[PathBuf], network: bool, secrets: &[String]) -> Vec<String> {
+/// Rights, a line each.
+pub fn rights(grant: &Grant) -> Vec<String> {
+    let Grant { read, write, network, secrets } = grant;
     let read = read.iter().map(|path| format!("let commands read {}", path.display()));
     let write = write.iter().map(|path| format!("let commands read and write {}", path.display()));
     let network = network.then(|| "let commands reach the network".to_owned());
