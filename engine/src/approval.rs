@@ -113,7 +113,7 @@ fn denied(wants: &Grant, words: &str) -> Standing {
 pub(crate) struct Rights {
     /// The terms of the session.
     pub terms: Terms,
-    /// What is granted: at the start, and by answers for the run.
+    /// What is granted: at the start, at a later session's, and by answers for the run.
     pub grant: Grant,
     questions: Questions,
 }
@@ -126,6 +126,9 @@ impl Rights {
 
     /// Takes in one more event.
     pub fn fold(&mut self, event: &Event) {
+        if let What::Granted(granted) = &event.what {
+            self.grant = self.grant.with(&granted.grant);
+        }
         if let What::Delivered(delivered) = &event.what {
             match &delivered.what {
                 Delivery::Session { terms: Some(terms), .. } => self.terms = (**terms).clone(),

@@ -100,8 +100,6 @@ pub struct Progress {
     shell: Option<BTreeMap<String, Option<String>>>,
     seen: BTreeMap<String, FileSeen>,
     outputs: BTreeMap<Seq, Digest>,
-    /// Names of the person's variables that commands have.
-    secrets: Vec<String>,
     /// Whether the last command left processes behind.
     left_running: bool,
     replies: u64,
@@ -135,7 +133,6 @@ impl Progress {
             shell: None,
             seen: BTreeMap::new(),
             outputs: BTreeMap::new(),
-            secrets: Vec::new(),
             left_running: false,
             replies: 0,
             next: Seq(0),
@@ -163,9 +160,8 @@ impl Progress {
             What::Observed(observed) => self.observe(event.cause, observed),
             What::Verified(verified) => self.verify(verified),
             What::Finished(finished) => self.finish(finished),
-            What::Granted(granted) => self.secrets.extend(granted.secrets.iter().cloned()),
             What::Recovered(recovered) => self.recover(recovered),
-            What::ApprovalAsked(_) | What::Unknown { .. } => {}
+            What::ApprovalAsked(_) | What::Granted(_) | What::Unknown { .. } => {}
         }
         self.write();
     }
@@ -198,7 +194,6 @@ impl Progress {
 
     fn start(&mut self, started: &Started) {
         self.system = prompt::system(&self.harness, started);
-        self.secrets.clone_from(&started.grant.secrets);
         self.backend = Some(started.facts.backend.clone());
         self.messages.push(Message::User(started.task.parts.clone()));
         self.cwd = Some(started.task.workspace.clone());

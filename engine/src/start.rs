@@ -96,6 +96,8 @@ pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
 pub struct Changes {
     /// Limits that a person raised; the default raises none.
     pub limits: Limits,
+    /// Rights beyond those of before; the default adds none.
+    pub grant: Grant,
     /// The model that is asked.
     pub model: Option<ModelSpec>,
     /// The kind of walls.
@@ -105,26 +107,18 @@ pub struct Changes {
 }
 
 impl Run {
-    /// Writes down that commands have further variables of the person: their names.
-    ///
-    /// # Errors
-    /// Where the disk refuses.
-    pub fn grant(&mut self, secrets: Vec<String>) -> Result<(), EngineError> {
-        if secrets.is_empty() {
-            return Ok(());
-        }
-        self.note(None, What::Granted(Granted { limits: Limits::default(), secrets })).map(|_| ())
-    }
-
-    /// Goes on in a new session: raises limits that a person granted, and tells the agent that its processes are gone.
+    /// Goes on in a new session: writes down what a person granted, and tells the agent of that and that its processes are gone.
     ///
     /// # Errors
     /// Where the disk refuses.
     pub fn go_on(&mut self, changes: Changes) -> Result<(), EngineError> {
-        if changes.limits != Limits::default() {
-            self.note(None, What::Granted(Granted { limits: changes.limits, secrets: Vec::new() }))?;
+        let Changes { limits, grant, .. } = changes;
+        let rights = grant.to_string();
+        if limits != Limits::default() || !grant.is_empty() {
+            self.note(None, What::Granted(Granted { limits, grant }))?;
         }
         let notes = self.progress().harness().notes();
+        let granted = (!rights.is_empty()).then(|| fill(&notes.granted, &[("rights", &rights)]));
         let walls = changes.backend.as_ref().map(|backend| fill(&notes.other_walls, &[("backend", backend)]));
         let lost = self.progress().has_lost_its_end().then(|| notes.lost.clone());
         let was_read_only = self.progress().terms().read_only;
@@ -133,7 +127,8 @@ impl Run {
             (true, false) => Some(notes.writable.clone()),
             (true, true) | (false, false) => None,
         });
-        let text = [Some(notes.session.clone()), lost, walls, access].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let text =
+            [Some(notes.session.clone()), lost, walls, granted, access].into_iter().flatten().collect::<Vec<_>>().join(" ");
         let (model, terms) = (changes.model.map(Box::new), changes.terms.map(Box::new));
         let what = Delivery::Session { text, model, backend: changes.backend, terms };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())

@@ -2,8 +2,8 @@
 
 use crate::secrets::{Opaque, Secrets};
 use crate::{
-    AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Limits, Millis, ModelSpec, NanoUsd, Observed, Part,
-    Replied, RunId, Seq, Started, Terms, Timestamp,
+    AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Grant, Limits, Millis, ModelSpec, NanoUsd, Observed,
+    Part, Replied, RunId, Seq, Started, Terms, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -224,9 +224,9 @@ pub enum Verdict {
 pub struct Granted {
     /// The limits that now hold.
     pub limits: Limits,
-    /// Names of further variables of the person that commands have.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
+    /// The rights that commands have besides those of before.
+    #[serde(default, skip_serializing_if = "Grant::is_empty")]
+    pub grant: Grant,
 }
 
 /// Bad bytes at the end of the record, kept aside; or, where `run` is there, all that stood behind a damaged line.

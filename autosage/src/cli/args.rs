@@ -244,6 +244,9 @@ pub struct ResumeArgs {
     /// A further variable of yours that commands have and nothing else learns; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub secret: Vec<String>,
+    /// A further right beyond the workspace: read=PATH, write=PATH or network; may be repeated.
+    #[arg(long, value_name = "RIGHT", value_parser = right)]
+    pub grant: Vec<Right>,
     /// The walls, where they are to be others than before.
     #[arg(long, value_name = "KIND")]
     pub sandbox: Option<sandbox::Kind>,

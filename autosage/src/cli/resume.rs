@@ -1,7 +1,7 @@
 //! `autosage resume`: a run goes on.
 
 use super::args::{ReadOnly, ResumeArgs};
-use super::config::{Config, Usual};
+use super::config::{Config, Rights, Usual};
 use super::failure::Failure;
 use super::home::Home;
 use super::project::{self, Settled};
@@ -17,7 +17,7 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Changes, Harness, Progress};
 use std::path::Path;
-use trace::{Condition, Delivery, Grant, Limits, Outcome, Part, Record, RecordError, Started};
+use trace::{Condition, Delivery, Limits, Outcome, Part, Record, RecordError, Started};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -75,15 +75,16 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     }
     let run = started.run.clone();
     let secrets = secrets::of_run(&run, args.model.key_env.as_deref().or(config.key_env.as_deref()), home, parts)?;
-    let granted: Vec<String> = args.secret.iter().filter(|name| !progress.secrets().contains(name)).cloned().collect();
-    let missing = secrets::grant(&secrets, &[progress.secrets(), &granted].concat(), parts)?;
+    let granted = progress.grant().lacks(&wiring::grant(&args.grant, &args.secret, &Rights::default())?);
+    let grant = progress.grant().with(&granted);
+    let missing = secrets::grant(&secrets, &grant.secrets, parts)?;
     thinker.hide(&secrets);
     let other = (Some(spec) != before).then(|| spec.clone());
     let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let before = progress.terms();
     let mut terms = wiring::terms(args.approve, Some(before), &config, rules.as_ref(), follow_up)?;
     terms.read_only = args.read_only.map_or(before.read_only, |read_only| read_only == ReadOnly::Yes);
-    wiring::refuse_unkept(&terms, kind, progress.grant())?;
+    wiring::refuse_unkept(&terms, kind, &grant)?;
     let (access, rules) = (wiring::access(&terms), Rules::of(rules.as_ref()));
     let other_terms = (terms != *before).then_some(terms);
     let view = View::new(args.view.output(), parts);
@@ -120,8 +121,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         drop(events);
-        run.grant(granted)?;
-        run.go_on(Changes { limits, model: other, backend: other_kind, terms: other_terms })?;
+        run.go_on(Changes { limits, grant: granted, model: other, backend: other_kind, terms: other_terms })?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }
@@ -135,7 +135,6 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
 
 /// What an imported run would be given by its record, for a person to say yes to.
 fn recorded_elsewhere(started: &Started, progress: &Progress, folder: &Path) -> String {
-    let grant = Grant { secrets: progress.secrets().to_vec(), ..progress.grant().clone() };
     let asks = progress.model().map(|model| {
         let at = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
         format!("send all that the agent says and sees to {}{at}", model.id)
@@ -147,7 +146,7 @@ fn recorded_elsewhere(started: &Started, progress: &Progress, folder: &Path) -> 
         Delivery::Approval { asked, answer, .. } => Some(format!("take `{answer}` for the answer to question {asked}")),
         Delivery::Message { .. } | Delivery::Interrupt | Delivery::Session { .. } => None,
     });
-    let all = std::iter::once(works).chain(asks).chain(trust::rights(&grant)).chain(checks).chain(answers);
+    let all = std::iter::once(works).chain(asks).chain(trust::rights(progress.grant())).chain(checks).chain(answers);
     let lines: String = all.map(|line| format!("\n  {}", clean(&line))).collect();
     format!(
         "this run was imported, and its record says where it works, whom it asks and what its commands may:{lines}\n\

@@ -85,8 +85,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
         return Err(Failure::usage("a check is empty: say which command must succeed"));
     }
     secrets::check_typed(&args.secret, parts)?;
-    let mut grant = wiring::grant(&args.grant, &config)?;
-    grant.secrets.extend(args.secret.iter().filter(|name| !config.grant.secrets.contains(name)).cloned());
+    let grant = wiring::grant(&args.grant, &args.secret, &config.grant)?;
     let follow_up = FollowUp::fitting(parts, args.view.output());
     let terms = wiring::terms(args.approve, None, &config, rules.as_ref(), follow_up)?;
     let terms = Terms { read_only: args.read_only, ..terms };

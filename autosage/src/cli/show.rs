@@ -124,8 +124,8 @@ pub fn event_line(event: &Event) -> String {
             let passed = verified.checks.iter().filter(|check| check.passed).count();
             format!("{passed} of {} checks passed", verified.checks.len())
         }
-        What::Granted(granted) if granted.secrets.is_empty() => format!("{:?}", granted.limits),
-        What::Granted(granted) => granted.secrets.join(", "),
+        What::Granted(granted) if granted.grant.is_empty() => format!("{:?}", granted.limits),
+        What::Granted(granted) => granted.grant.to_string(),
         What::Recovered(recovered) => format!("{} bytes put aside: {}", recovered.bytes, recovered.reason),
         What::Finished(finished) => finished.outcome.word().to_owned(),
         What::Unknown { .. } => "(unknown to this version)".to_owned(),

@@ -5,8 +5,8 @@ use engine::Questions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use trace::{
-    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Observed, Recovered, Replied, RunId, Said, Seq, Started, Status,
-    Stop, Timestamp, Verdict, Verified, What, text_of,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Observed, Recovered, Replied, RunId, Said, Seq, Started,
+    Status, Stop, Timestamp, Verdict, Verified, What, text_of,
 };
 
 /// Lines of an observation that are shown.
@@ -136,8 +136,10 @@ impl Story {
                 event.cause.and_then(|claim| self.open.remove(&claim));
                 self.verified(verified)
             }
-            What::Granted(granted) if granted.secrets.is_empty() => self.paint(Look::Dim, "there are new limits\n"),
-            What::Granted(granted) => self.paint(Look::Dim, &format!("commands have {}\n", clean(&granted.secrets.join(", ")))),
+            What::Granted(Granted { grant, .. }) if grant.is_empty() => self.paint(Look::Dim, "there are new limits\n"),
+            What::Granted(Granted { grant, .. }) => {
+                self.paint(Look::Dim, &format!("commands have {}\n", clean(&grant.to_string())))
+            }
             What::Recovered(recovered) => {
                 let Recovered { reason, bytes, .. } = recovered;
                 let text = match &recovered.run {

@@ -223,19 +223,19 @@ pub fn workspace(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if found.is_dir() { Ok(found) } else { Err(Failure::usage(format!("the workspace {} is not a folder", found.display()))) }
 }
 
-/// The rights beyond the workspace: what is configured and what was typed. Paths must be there.
-pub fn grant(typed: &[Right], config: &Config) -> Result<Grant, Failure> {
+/// The rights beyond the workspace: what is configured, and what was typed of rights and of variables. Paths must be there.
+pub fn grant(typed: &[Right], secrets: &[String], config: &config::Rights) -> Result<Grant, Failure> {
     let absolute = |path: &PathBuf| {
         let found = std::fs::canonicalize(path)
             .with_context(|| format!("granting {} (--grant or `grant` in a configuration)", path.display()));
         found.map_err(Failure::Usage)
     };
-    let mut grant =
-        Grant { network: config.grant.network == Some(true), secrets: config.grant.secrets.clone(), ..Grant::default() };
-    for path in &config.grant.read {
+    let mut grant = Grant { network: config.network == Some(true), secrets: config.secrets.clone(), ..Grant::default() };
+    grant.secrets.extend(secrets.iter().filter(|name| !config.secrets.contains(name)).cloned());
+    for path in &config.read {
         grant.read.push(absolute(path)?);
     }
-    for path in &config.grant.write {
+    for path in &config.write {
         grant.write.push(absolute(path)?);
     }
     for right in typed {

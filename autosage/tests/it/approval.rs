@@ -477,3 +477,29 @@ fn a_question_cannot_be_made_to_look_like_another() {
         "{shown}"
     );
 }
+
+#[test]
+fn what_was_denied_is_granted_to_a_later_session_which_tells_the_agent() {
+    let out = outside("granted-later");
+    let command = format!("{COUNT}{}/made", out.display());
+    let answers = [
+        writes(&out, &command),
+        Answer { text: Some("It is not granted.".to_owned()), ..Answer::default() },
+        bash(&command),
+        call("read", json!({"path": out.join("made")})),
+    ];
+    let stage = Stage::new("granted-later", answers.into());
+    assert_eq!(stage.run(&[]).code, 0);
+    let flag = format!("write={}", out.display());
+    let resumed = [["resume", "--last", "--config", "none", "-m", "now", "--grant"].as_slice(), &[flag.as_str()]].concat();
+    let resumed = stage.place.start(&resumed);
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
+    let told = stage.told();
+    assert!(told[0].starts_with("denied:") && told[0].contains("--grant write=$OUT"), "{told:?}");
+    assert_eq!((told[1].as_str(), told[2].contains("there")), ("ok: [no output]", true), "{told:?}");
+    assert_eq!(stage.place.read("counter"), "begun\n");
+    let body = stage.server.bodies().pop().unwrap();
+    assert!(body.contains(&format!("Beyond the workspace, commands have writing {}", out.display())), "{body}");
+    let missing = stage.place.start(&["resume", "--last", "--config", "none", "-m", "on", "--grant", "read=/not/there"]);
+    assert_eq!(missing.code, 2, "{}", missing.err);
+}

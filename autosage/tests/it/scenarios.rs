@@ -144,7 +144,7 @@ fn projection(events: &[Event], work: &Path) -> String {
                     .collect();
                 format!("{:?}{}", verified.verdict, checks.concat())
             }
-            What::Granted(granted) => format!("{:?} {}", granted.limits, granted.secrets.join(" ")),
+            What::Granted(granted) => format!("{:?} {}", granted.limits, granted.grant),
             What::Recovered(recovered) => recovered.reason.clone(),
             What::Finished(finished) => format!("{} | turns {} | {:?}", finished.outcome.word(), finished.turns, finished.answer),
             What::Unknown { kind, .. } => kind.clone(),

@@ -63,11 +63,6 @@ impl Progress {
         result.map(|(status, content)| (*status, content.as_slice()))
     }
 
-    /// Names of the person's variables that commands have.
-    pub fn secrets(&self) -> &[String] {
-        &self.secrets
-    }
-
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
