@@ -1,6 +1,7 @@
 //! From `provider/name` to all that requests depend on: the provider's row, and what `data/models.toml` knows.
 
 use crate::provider::{self, PROVIDERS, Provider};
+use crate::wire::Wire;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use trace::{Digest, LongPrice, ModelSpec, Price};
@@ -57,7 +58,11 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
     let name = &id[row.name.len() + 1..];
     let base_url = overrides.base_url.as_deref().or(row.base_url).ok_or_else(|| CatalogError::NeedsBaseUrl(id.to_owned()))?;
     let base_url = checked(base_url)?;
-    let known = TABLE.model(row.name, name);
+    let known = TABLE.model(row.models, name);
+    let effort = known.and_then(|model| match row.wire {
+        Wire::OpenAiChat => model.chat_effort.clone(),
+        Wire::OpenAiResponses | Wire::AnthropicMessages => model.effort.clone(),
+    });
     Ok(ModelSpec {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -67,7 +72,8 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
         max_output: overrides.max_output.or(known.and_then(|model| model.max_output)).unwrap_or(UNKNOWN_MAX_OUTPUT),
         context: overrides.context.or(known.and_then(|model| model.context)),
         price: overrides.price.or(known.and_then(Known::price)),
-        effort: known.and_then(|model| model.effort.clone()),
+        effort,
+        reasons: known.and_then(|model| model.reasons),
         table: known.map(|_| Digest::of(MODELS.as_bytes())),
     })
 }
@@ -81,6 +87,14 @@ pub fn provider_of(id: &str) -> Result<&'static Provider, CatalogError> {
         None if name == "gemini" => Err(CatalogError::NotYet(name.to_owned())),
         None => Err(CatalogError::UnknownProvider(name.to_owned())),
     }
+}
+
+/// The model called `id` by the name under which it is asked on the wire called `wire`, if its provider speaks that too:
+/// `openai/NAME` on `openai-chat` is `openai-chat/NAME`.
+pub fn on_wire(id: &str, wire: &str) -> Option<String> {
+    let row = provider_of(id).ok()?;
+    let other = PROVIDERS.iter().find(|other| other.models == row.models && other.wire.name() == wire)?;
+    Some(format!("{}{}", other.name, &id[row.name.len()..]))
 }
 
 /// Every provider whose models can be asked.
@@ -140,6 +154,8 @@ struct Known {
     context: Option<u64>,
     max_output: Option<u64>,
     effort: Option<String>,
+    chat_effort: Option<String>,
+    reasons: Option<bool>,
     #[serde(flatten)]
     price: Option<Dollars>,
     long: Option<Long>,
@@ -214,6 +230,8 @@ mod tests {
             "context",
             "max_output",
             "effort",
+            "chat_effort",
+            "reasons",
             "input",
             "cached",
             "cache_write",

@@ -144,8 +144,10 @@ impl Http {
                 format!(" Check the model's name, `{}`, and the base URL ({usual}).", self.spec.name)
             }
             (FaultClass::Rejected, _) if trouble.message.contains("/v1/responses") => {
-                " This model takes tools only over OpenAI's Responses API, which is not spoken here yet: choose another model."
-                    .to_owned()
+                format!(" OpenAI's own wire takes tools with this model: --model openai/{}", self.spec.name)
+            }
+            (FaultClass::Rejected, _) if trouble.message.contains("Encrypted content is not supported") => {
+                format!(" This model does not reason: --model openai-chat/{}", self.spec.name)
             }
             (FaultClass::Rejected, Some(402 | 429)) => {
                 " The account's credit or limit does not allow it: raise it, or use another key.".to_owned()

@@ -5,15 +5,18 @@
 //! [`catalog::find`] turns `provider/name` into a `trace::ModelSpec`, [`connect`] a spec into a model that speaks HTTP.
 //! [`ScriptedModel`] and [`Recorded`] answer without a server; a [`Recorder`] writes down what any other model answers.
 //!
-//! What a wire looks like is known to its own module only (`openai_chat`, `anthropic_messages`), behind the seam `wire`. Nothing here reads the environment: keys and
-//! addresses are values, and proxies that the environment names are not used.
+//! What a wire looks like is known to its own module only (`openai_chat`, `openai_responses`,
+//! `anthropic_messages`), behind the seam `wire`. Nothing here reads the environment: keys and addresses are
+//! values, and proxies that the environment names are not used.
 
 mod anthropic_messages;
 mod ask;
 pub mod catalog;
 mod http;
 mod masks;
+mod openai;
 mod openai_chat;
+mod openai_responses;
 mod prompt;
 mod provider;
 pub mod recorded;

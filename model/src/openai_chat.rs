@@ -1,17 +1,14 @@
 //! The wire of OpenAI Chat Completions, as OpenAI and every compatible server speak it: what a request looks like
-//! (`write`), how a streamed or whole reply is read (`read`, `calls`), and what its errors mean (`faults`).
+//! (`write`) and how a streamed or whole reply is read (`read`, `calls`).
 //! Nothing outside knows a field of it.
 
 mod calls;
-mod faults;
 mod read;
 mod write;
 
-pub(crate) use faults::refusal;
 pub(crate) use read::Draft;
 pub(crate) use write::Writing;
 
-use crate::wire::Header;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,11 +17,6 @@ pub(crate) const WIRE: &str = "openai-chat";
 
 /// Where requests go, below the base URL.
 pub(crate) const PATH: &str = "/chat/completions";
-
-/// The headers of a request.
-pub(crate) fn headers(key: Option<&str>) -> Vec<Header> {
-    key.map(|key| Header { name: "authorization", value: format!("Bearer {key}"), secret: true }).into_iter().collect()
-}
 
 /// What this wire keeps in `Said::Opaque`, to send it back as it came.
 #[derive(Serialize, Deserialize)]

@@ -18,6 +18,8 @@ pub struct Provider {
     pub key_var: &'static str,
     /// Whether it answers without a key.
     pub key: KeyUse,
+    /// The provider whose rows in the table of models it has: its own name, where it is not another way to the same models.
+    pub(crate) models: &'static str,
     /// The field that limits the output; of OpenAI's chat, as the next one.
     pub(crate) max_tokens_field: &'static str,
     /// The field in which reasoning goes back.
@@ -60,24 +62,32 @@ const COMPATIBLE: Provider = Provider {
     base_url_var: None,
     key_var: "AUTOSAGE_API_KEY",
     key: KeyUse::Optional,
+    models: "openai-compatible",
     max_tokens_field: "max_tokens",
     reasoning: ReasoningField::AsItCame,
 };
 
+/// OpenAI's models on Chat Completions. What is said here of that wire also goes for the records of runs which asked
+/// `openai/NAME` on it.
+const OPENAI_CHAT: Provider = Provider {
+    name: "openai-chat",
+    base_url: Some("https://api.openai.com/v1"),
+    base_url_var: Some("OPENAI_BASE_URL"),
+    key_var: "OPENAI_API_KEY",
+    key: KeyUse::Required,
+    models: "openai",
+    max_tokens_field: "max_completion_tokens",
+    reasoning: ReasoningField::Never,
+    ..COMPATIBLE
+};
+
 /// Every provider that works.
 pub(crate) const PROVIDERS: &[Provider] = &[
-    Provider {
-        name: "openai",
-        base_url: Some("https://api.openai.com/v1"),
-        base_url_var: Some("OPENAI_BASE_URL"),
-        key_var: "OPENAI_API_KEY",
-        key: KeyUse::Required,
-        max_tokens_field: "max_completion_tokens",
-        reasoning: ReasoningField::Never,
-        ..COMPATIBLE
-    },
+    Provider { name: "openai", wire: Wire::OpenAiResponses, ..OPENAI_CHAT },
+    OPENAI_CHAT,
     Provider {
         name: "anthropic",
+        models: "anthropic",
         wire: Wire::AnthropicMessages,
         base_url: Some("https://api.anthropic.com"),
         base_url_var: Some("ANTHROPIC_BASE_URL"),
@@ -88,6 +98,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
     COMPATIBLE,
     Provider {
         name: "openrouter",
+        models: "openrouter",
         base_url: Some("https://openrouter.ai/api/v1"),
         base_url_var: Some("OPENROUTER_BASE_URL"),
         key_var: "OPENROUTER_API_KEY",
@@ -97,6 +108,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
     },
     Provider {
         name: "ollama",
+        models: "ollama",
         base_url: Some("http://127.0.0.1:11434/v1"),
         base_url_var: Some("OLLAMA_BASE_URL"),
         key_var: "OLLAMA_API_KEY",
@@ -105,6 +117,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
     },
     Provider {
         name: "vllm",
+        models: "vllm",
         base_url: Some("http://127.0.0.1:8000/v1"),
         base_url_var: Some("VLLM_BASE_URL"),
         key_var: "VLLM_API_KEY",
@@ -112,6 +125,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
     },
     Provider {
         name: "llamacpp",
+        models: "llamacpp",
         base_url: Some("http://127.0.0.1:8080/v1"),
         base_url_var: Some("LLAMACPP_BASE_URL"),
         key_var: "LLAMA_API_KEY",

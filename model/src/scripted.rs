@@ -91,6 +91,7 @@ impl ScriptedModel {
             context: None,
             price: None,
             effort: None,
+            reasons: None,
             table: None,
         };
         ScriptedModel { spec, steps: steps.into_iter().collect(), next: AtomicUsize::new(0) }

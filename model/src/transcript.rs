@@ -1,8 +1,7 @@
 //! A prompt that is serialised once and then only extended.
 
 use crate::wire::Wire;
-use crate::{Message, Prompt};
-use crate::{anthropic_messages, openai_chat};
+use crate::{Message, Prompt, anthropic_messages, openai_chat, openai_responses};
 use trace::{ModelSpec, ToolSpec};
 
 /// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
@@ -14,6 +13,7 @@ pub struct Transcript(Writing);
 #[derive(Clone, Debug)]
 enum Writing {
     OpenAiChat(openai_chat::Writing),
+    OpenAiResponses(openai_responses::Writing),
     AnthropicMessages(anthropic_messages::Writing),
 }
 
@@ -22,6 +22,7 @@ impl Transcript {
     pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Transcript {
         Transcript(match Wire::of(spec) {
             Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
+            Wire::OpenAiResponses => Writing::OpenAiResponses(openai_responses::Writing::new(spec, system, tools)),
             Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools)),
         })
     }
@@ -30,6 +31,7 @@ impl Transcript {
     pub fn push(&mut self, message: &Message) {
         match &mut self.0 {
             Writing::OpenAiChat(writing) => writing.push(message),
+            Writing::OpenAiResponses(writing) => writing.push(message),
             Writing::AnthropicMessages(writing) => writing.push(message),
         }
     }
@@ -38,6 +40,7 @@ impl Transcript {
     pub fn body(&self, max_output: u64) -> String {
         match &self.0 {
             Writing::OpenAiChat(writing) => writing.body(max_output),
+            Writing::OpenAiResponses(writing) => writing.body(max_output),
             Writing::AnthropicMessages(writing) => writing.body(max_output),
         }
     }

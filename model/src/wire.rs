@@ -8,7 +8,7 @@ mod tests;
 pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 
 use crate::trouble::Trouble;
-use crate::{anthropic_messages, openai_chat, provider, retry};
+use crate::{anthropic_messages, openai, openai_chat, openai_responses, provider, retry};
 use std::time::Duration;
 use trace::{ModelSpec, Timestamp};
 
@@ -17,9 +17,14 @@ use trace::{ModelSpec, Timestamp};
 pub(crate) enum Wire {
     /// OpenAI Chat Completions, as OpenAI and every compatible server speak it.
     OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
     /// Anthropic's Messages.
     AnthropicMessages,
 }
+
+/// Every wire.
+const WIRES: [Wire; 3] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::AnthropicMessages];
 
 /// A header of a request.
 pub(crate) struct Header {
@@ -30,15 +35,17 @@ pub(crate) struct Header {
 }
 
 impl Wire {
-    /// The wire of the model that `spec` names: that of its provider's row.
+    /// The wire of the model that `spec` names, which may be another than its provider's row has by now; that of the row
+    /// for a name from a later version.
     pub(crate) fn of(spec: &ModelSpec) -> Wire {
-        provider::row(&spec.provider).wire
+        WIRES.into_iter().find(|wire| wire.name() == spec.wire).unwrap_or(provider::row(&spec.provider).wire)
     }
 
     /// Its name in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Wire::OpenAiChat => openai_chat::WIRE,
+            Wire::OpenAiResponses => openai_responses::WIRE,
             Wire::AnthropicMessages => anthropic_messages::WIRE,
         }
     }
@@ -47,6 +54,7 @@ impl Wire {
     pub(crate) fn url(self, base: &str) -> String {
         match self {
             Wire::OpenAiChat => format!("{}{}", base.trim_end_matches('/'), openai_chat::PATH),
+            Wire::OpenAiResponses => format!("{}{}", base.trim_end_matches('/'), openai_responses::PATH),
             Wire::AnthropicMessages => anthropic_messages::url(base),
         }
     }
@@ -54,7 +62,7 @@ impl Wire {
     /// How a base URL usually ends, to be said where it may be wrong.
     pub(crate) fn usual_base(self) -> &'static str {
         match self {
-            Wire::OpenAiChat => "it usually ends in /v1",
+            Wire::OpenAiChat | Wire::OpenAiResponses => "it usually ends in /v1",
             Wire::AnthropicMessages => "it usually is the host alone",
         }
     }
@@ -62,7 +70,7 @@ impl Wire {
     /// The headers of a request beyond those of every JSON request.
     pub(crate) fn headers(self, key: Option<&str>) -> Vec<Header> {
         match self {
-            Wire::OpenAiChat => openai_chat::headers(key),
+            Wire::OpenAiChat | Wire::OpenAiResponses => openai::headers(key),
             Wire::AnthropicMessages => anthropic_messages::headers(key),
         }
     }
@@ -70,7 +78,7 @@ impl Wire {
     /// The header that names an answer for the provider's support.
     pub(crate) fn request_id(self) -> &'static str {
         match self {
-            Wire::OpenAiChat => "x-request-id",
+            Wire::OpenAiChat | Wire::OpenAiResponses => "x-request-id",
             Wire::AnthropicMessages => "request-id",
         }
     }
@@ -78,7 +86,7 @@ impl Wire {
     /// The wait that the headers of an answer ask for.
     pub(crate) fn told<'a>(self, header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
         match self {
-            Wire::OpenAiChat => retry::told_in_headers(header, now),
+            Wire::OpenAiChat | Wire::OpenAiResponses => retry::told_in_headers(header, now),
             Wire::AnthropicMessages => anthropic_messages::told(header, now),
         }
     }
@@ -86,7 +94,7 @@ impl Wire {
     /// What an HTTP status other than 200 means. `told` is the wait that its headers ask for.
     pub(crate) fn refusal(self, status: u16, told: Option<Duration>, body: &[u8]) -> Trouble {
         match self {
-            Wire::OpenAiChat => openai_chat::refusal(status, told, body),
+            Wire::OpenAiChat | Wire::OpenAiResponses => openai::refusal(status, told, body),
             Wire::AnthropicMessages => anthropic_messages::refusal(status, told, body),
         }
     }
@@ -95,6 +103,7 @@ impl Wire {
     pub(crate) fn tool_names(self, body: &str) -> Vec<String> {
         match self {
             Wire::OpenAiChat => openai_chat::tool_names(body),
+            Wire::OpenAiResponses => openai_responses::tool_names(body),
             Wire::AnthropicMessages => anthropic_messages::tool_names(body),
         }
     }
@@ -103,6 +112,7 @@ impl Wire {
     fn draft(self) -> Box<dyn Draft> {
         match self {
             Wire::OpenAiChat => Box::new(openai_chat::Draft::default()),
+            Wire::OpenAiResponses => Box::new(openai_responses::Draft::default()),
             Wire::AnthropicMessages => Box::new(anthropic_messages::Draft::default()),
         }
     }

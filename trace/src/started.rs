@@ -125,6 +125,9 @@ pub struct ModelSpec {
     /// The reasoning effort that requests ask for; absent where that is left to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
+    /// Whether the model reasons; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<bool>,
     /// The digest of the table that prices and windows were read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Digest>,

@@ -68,8 +68,12 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let standing = progress.ledger().limits;
     wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
     if let Some(before) = before.filter(|before| before.wire != spec.wire) {
+        let way_out = match model::catalog::on_wire(&spec.id, &before.wire) {
+            Some(id) => format!("go on with --model {id}"),
+            None => "name a model of the same wire, or begin a new run".to_owned(),
+        };
         return Err(Failure::usage(format!(
-            "this run speaks the wire {}, and `{}` speaks {}: name a model of the same wire, or begin a new run",
+            "this run speaks the wire {}, and `{}` speaks {}: {way_out}",
             before.wire, spec.id, spec.wire
         )));
     }

@@ -65,8 +65,16 @@ impl Played {
         let body: Value = serde_json::from_str(self.server.bodies().last().unwrap()).unwrap();
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        for message in body["messages"].as_array().unwrap() {
+        for message in body["messages"].as_array().or(body["input"].as_array()).unwrap() {
             match wire {
+                Wire::Responses => match message["type"].as_str().unwrap() {
+                    "function_call" => {
+                        let arguments = serde_json::from_str(message["arguments"].as_str().unwrap()).unwrap();
+                        calls.push((text(&message["call_id"]), arguments));
+                    }
+                    "function_call_output" => results.push((text(&message["call_id"]), text(&message["output"]))),
+                    _ => {}
+                },
                 Wire::Chat => {
                     for call in message["tool_calls"].as_array().into_iter().flatten() {
                         let arguments = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
@@ -338,15 +346,50 @@ fn b9_each_request_extends_the_one_before_and_d4_none_is_made_aside() {
 
 #[test]
 fn a_run_is_not_gone_on_with_on_another_wire() {
-    for (wire, other) in [(Wire::Chat, Wire::Messages), (Wire::Messages, Wire::Chat)] {
+    let name = |wire| match wire {
+        Wire::Chat => "openai-chat",
+        Wire::Responses => "openai-responses",
+        Wire::Messages => "anthropic-messages",
+    };
+    let id = |wire: Wire| wire.arguments("")[1].to_owned();
+    for (wire, other) in [(Wire::Chat, Wire::Messages), (Wire::Messages, Wire::Responses), (Wire::Responses, Wire::Chat)] {
         let played = play("other-wire", wire, "[]", &[]);
         played.done();
         let mut resume = vec!["resume", "--last", "--config", "none", "-m", "on"];
         resume.extend(other.arguments(&played.server.base_url));
         let refused = played.place.start(&resume);
         assert_eq!(refused.code, 2, "{}", refused.err);
-        assert!(refused.err.contains("this run speaks the wire") && refused.err.contains("openai-chat"), "{}", refused.err);
-        assert!(refused.err.contains("anthropic-messages"), "{}", refused.err);
+        let words = format!("this run speaks the wire {}, and `{}` speaks {}", name(wire), id(other), name(other));
+        assert!(refused.err.contains(&words), "{}", refused.err);
         assert_eq!((played.server.bodies().len(), played.place.events().len()), (1, played.events.len()), "nothing happened");
+    }
+}
+
+/// `openai/NAME` was on Chat Completions before it was on Responses. A run from then stays there, and says how.
+#[test]
+fn a_run_of_openai_s_chat_goes_on_there() {
+    let (place, server) = (Place::new("openai-chat"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let address = ["--base-url", &server.base_url, "--key-env", "TEST_KEY", "--config", "none"];
+    let begun = [&["run", "go", "--model", "openai-chat/scripted", "--workspace", &work], &address[..]].concat();
+    assert_eq!(place.start(&begun).code, 0);
+    let on = |model| place.start(&[&["resume", "--last", "-m", "on", "--model", model], &address[..]].concat());
+    let refused = on("openai/scripted");
+    assert!(refused.code == 2 && refused.err.contains("go on with --model openai-chat/scripted"), "{}", refused.err);
+    let resumed = on("openai-chat/scripted");
+    assert_eq!((resumed.code, server.bodies().len()), (0, 2), "{}", resumed.err);
+    every_body_extends_the_one_before(&server.bodies());
+}
+
+#[test]
+fn an_unknown_model_is_sent_as_it_is_and_called_unpriced() {
+    for wire in Wire::ALL {
+        let played = play("unpriced", wire, "[]", &["--json"]);
+        let last: Value = serde_json::from_str(played.called.out.lines().last().unwrap()).unwrap();
+        assert_eq!((played.called.code, &last["cost_nano_usd"]), (0, &Value::Null), "{last}");
+        assert!(played.server.bodies()[0].contains(r#""model":"scripted""#), "{}", played.server.bodies()[0]);
+        assert!(played.replied().iter().all(|replied| replied.cost == trace::Cost::Unpriced));
+        let budget = played.place.start(&["show", "--last", "--cost"]);
+        assert!(budget.out.contains("unpriced"), "{}", budget.out);
     }
 }

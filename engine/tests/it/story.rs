@@ -45,6 +45,7 @@ pub fn model() -> ModelSpec {
         max_output: 1000,
         context: None,
         effort: None,
+        reasons: None,
         price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
         table: None,
     }

@@ -1,8 +1,9 @@
 //! What the events of a reply say, or a whole reply at once.
 
 use super::calls::{Added, Calls};
-use super::{Kept, WIRE, faults};
+use super::{Kept, WIRE};
 use crate::Heard;
+use crate::openai;
 use crate::trouble::{Kind, Trouble, plain};
 use crate::wire::{self, Answer, Phase, usable};
 use serde_json::Value;
@@ -87,7 +88,7 @@ impl Draft {
 
     fn take_value(&mut self, chunk: &Value, heard: &dyn Fn(Heard<'_>)) {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            self.trouble.get_or_insert(faults::in_stream(error));
+            self.trouble.get_or_insert(openai::in_stream(error));
             return;
         }
         self.usage = usage(&chunk["usage"]).or(self.usage);

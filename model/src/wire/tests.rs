@@ -12,6 +12,7 @@ use trace::{Said, Timestamp, Usage};
 /// Each wire, the folder of its corpus, and what ends its replies: a body without any of these is not whole.
 const WIRES: &[(Wire, &str, &[&str])] = &[
     (Wire::OpenAiChat, "openai_chat", &["\"finish_reason\":\"", "[DONE]"]),
+    (Wire::OpenAiResponses, "openai_responses", &["\"type\":\"response.completed\"", "\"type\":\"response.incomplete\""]),
     (Wire::AnthropicMessages, "anthropic_messages", &["\"message_stop\""]),
 ];
 
@@ -160,6 +161,7 @@ fn the_phase_tells_how_long_to_wait() {
         text.split_inclusive("\n\n").map(phase).collect()
     };
     assert_eq!(phases(Wire::OpenAiChat, "openai_chat"), [Open, Open, Open, Stopped, Stopped, Done]);
+    assert_eq!(phases(Wire::OpenAiResponses, "openai_responses"), [[Open; 9].as_slice(), &[Done]].concat());
     let messages = phases(Wire::AnthropicMessages, "anthropic_messages");
     assert_eq!(messages, [Open, Open, Open, Open, Open, Open, Stopped, Done]);
 }
@@ -228,6 +230,16 @@ fn a_reply_of_a_thousand_calls_is_enough() {
     let (outcome, _) = events(Wire::OpenAiChat, (0..1000).map(chat).chain(["[DONE]".to_owned()]));
     assert_eq!(calls(&outcome).len(), 1000);
 
+    let item = |index| {
+        let item = r#"{"type":"function_call","call_id":"a","name":"b","arguments":"{}"}"#;
+        format!(r#"{{"type":"response.output_item.done","output_index":{index},"item":{item}}}"#)
+    };
+    let (outcome, _) = events(Wire::OpenAiResponses, (0..=1000).map(item));
+    assert!(outcome.unwrap_err().message.contains("more than 1,000 items"));
+    let end = [r#"{"type":"response.completed","response":{"status":"completed"}}"#.to_owned()];
+    let (outcome, _) = events(Wire::OpenAiResponses, (0..1000).map(item).chain(end));
+    assert_eq!(calls(&outcome).len(), 1000);
+
     let block = |index| {
         let fields = format!(r#""index":{index},"content_block":{{"type":"tool_use","id":"a","name":"b","input":{{}}}}"#);
         let (start, stop) = ("content_block_start", "content_block_stop");
@@ -245,7 +257,9 @@ fn a_usage_beyond_all_numbers_is_held_at_the_largest() {
     let chat = format!(r#"{{"usage":{{"prompt_tokens":{0},"completion_tokens":{0}}}}}"#, u64::MAX);
     let counts = format!(r#"{{"input_tokens":{0},"cache_read_input_tokens":{0},"output_tokens":{0}}}"#, u64::MAX);
     let messages = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{counts}}}"#);
-    for (wire, usage) in [(Wire::OpenAiChat, chat), (Wire::AnthropicMessages, messages)] {
+    let counts = format!(r#"{{"input_tokens":{0},"output_tokens":{0}}}"#, u64::MAX);
+    let responses = format!(r#"{{"type":"response.completed","response":{{"status":"completed","usage":{counts}}}}}"#);
+    for (wire, usage) in [(Wire::OpenAiChat, chat), (Wire::OpenAiResponses, responses), (Wire::AnthropicMessages, messages)] {
         assert_eq!(events(wire, [usage].into_iter()).1.map(|usage| usage.total()), Some(u64::MAX));
     }
 }

@@ -19,6 +19,9 @@ fn a_known_model_has_a_window_a_limit_and_a_price() {
     assert_eq!(spec.price, Some(Price { input: 1250, cached: 125, cache_write: 1250, output: 10_000, long: None }));
     assert_eq!(spec.base_url.as_deref(), Some("https://api.openai.com/v1"));
     assert!(spec.table.is_some());
+    let chat = catalog::find("openai-chat/gpt-5.1", &Overrides::default()).unwrap();
+    assert_eq!((&chat.price, chat.context, &chat.base_url), (&spec.price, spec.context, &spec.base_url));
+    assert_eq!((spec.wire.as_str(), chat.wire.as_str()), ("openai-responses", "openai-chat"));
     let dated = catalog::find("openai/gpt-5.1-2025-11-13", &Overrides::default()).unwrap();
     assert_eq!((dated.name.as_str(), dated.price), ("gpt-5.1-2025-11-13", spec.price));
     let haiku = catalog::find("anthropic/claude-haiku-4-5-20251001", &Overrides::default()).unwrap();
@@ -71,28 +74,28 @@ fn what_is_no_model_is_explained() {
         "gpt-5.1",
         &none,
         expect![
-            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "openai/",
         &none,
         expect![
-            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "opnai/gpt-5.1",
         &none,
         expect![
-            "there is no provider `opnai`; there are: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
+            "there is no provider `opnai`; there are: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
         ],
     );
     refused(
         "gemini/gemini-4",
         &none,
         expect![
-            "the models of `gemini` cannot be asked yet; the providers that work are: openai, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp"
+            "the models of `gemini` cannot be asked yet; the providers that work are: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp"
         ],
     );
     refused("openai-compatible/m", &none, expect!["`openai-compatible/m` needs an address: --base-url http://HOST:PORT/v1"]);

@@ -1,6 +1,6 @@
 //! The HTTP model against a server that plays raw answers.
 
-use crate::support::{CHAT, MESSAGES, Play, Server, Stepped, WIRES, Wire};
+use crate::support::{CHAT, MESSAGES, Play, RESPONSES, Server, Stepped, WIRES, Wire};
 use model::{Access, Ask, Heard, Model, Purse, connect};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -76,7 +76,8 @@ fn a_reply_is_read_and_the_request_is_what_was_given() {
         let Replied { stop, usage, estimated, cost, served, request_id, attempts, .. } = &asked.replied;
         assert_eq!((stop, *estimated, attempts.len()), (&Stop::End, false, 1));
         let cache_write = if wire == MESSAGES { 26 } else { 0 };
-        assert_eq!(*usage, Usage { input: 100, cached: 64, cache_write, output: 20, ..Usage::default() });
+        let reasoning = if wire == RESPONSES { 8 } else { 0 };
+        assert_eq!(*usage, Usage { input: 100, cached: 64, cache_write, output: 20, reasoning });
         assert_eq!(*cost, Cost::NanoUsd(NanoUsd(100 * 1000 + 20 * 10_000)));
         assert_eq!((served.as_deref(), request_id.as_deref()), (Some("served-1"), Some("req_1")));
         assert_eq!(asked.heard, [r#"Text("Hello")"#, r#"Text(", wörld 😀")"#]);
@@ -113,7 +114,8 @@ fn without_a_key_none_is_sent() {
 fn it_may_come_in_pieces_of_any_size() {
     let chat = [("text", 1), ("call", 1), ("parallel", 3), ("reasoning_openrouter", 7), ("crlf", 2), ("whole", 5)];
     let messages = [("text", 1), ("call", 1), ("parallel", 3), ("interleaved", 7), ("crlf", 2), ("whole", 5)];
-    for (wire, list) in [(CHAT, chat), (MESSAGES, messages)] {
+    let responses = [("text", 1), ("call", 1), ("parallel", 3), ("interleaved", 7), ("crlf", 2), ("whole", 5)];
+    for (wire, list) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages)] {
         for (name, size) in list {
             let whole = ask(wire, files(wire, &[name])).replied;
             let pieces = ask(wire, vec![Play::Pieces(wire.corpus(name), size)]).replied;
@@ -154,6 +156,27 @@ fn passing(wire: Wire) -> (&'static [&'static str], &'static [&'static str], &'s
             "whole_cut",
         ];
         return (refused, broken, &["finish_error"]);
+    }
+    if wire == RESPONSES {
+        let refused = &["408", "409", "425", "429_plain", "500", "502", "503", "503_html", "504", "529"];
+        let broken = &[
+            "cut_clean",
+            "cut_chunked",
+            "cut_before_the_end",
+            "failed",
+            "cancelled",
+            "incomplete_otherwise",
+            "error_event",
+            "error_nested",
+            "error_bare",
+            "error_whole",
+            "whole_failed",
+            "whole_queued",
+            "not_json",
+            "nothing",
+            "whole_cut",
+        ];
+        return (refused, broken, &["cancelled", "incomplete_otherwise"]);
     }
     let refused = &["408", "409", "429_plain", "500", "502", "503", "503_html", "504", "529"];
     let broken = &[
@@ -197,8 +220,8 @@ fn passing_trouble_is_asked_again() {
 #[test]
 fn a_wait_that_the_provider_asks_for_is_kept() {
     let common = [("429_seconds", 17.0), ("429_date", 21.0), ("429_words", 17.252), ("error_rate_limit", 17.252)];
-    let messages = [("429_reset", 33.0)];
-    let all = WIRES.into_iter().flat_map(|wire| common.map(|case| (wire, case))).chain(messages.map(|case| (MESSAGES, case)));
+    let own = [(MESSAGES, ("429_reset", 33.0)), (RESPONSES, ("failed_rate_limit", 17.252))];
+    let all = WIRES.into_iter().flat_map(|wire| common.map(|case| (wire, case))).chain(own);
     for (wire, (name, wait)) in all {
         let asked = ask(wire, files(wire, &[name, "text"]));
         assert_eq!(secs(&asked.pauses), [wait], "{name}");
@@ -220,7 +243,7 @@ fn a_longer_wait_than_the_budget_pauses_the_run() {
 fn what_would_fail_again_is_not_asked_again() {
     let chat = [
         ("400", "Unrecognized request argument"),
-        ("400_responses_only", "Responses API"),
+        ("400_responses_only", "--model openai/test"),
         ("401", "Check the key in AUTOSAGE_API_KEY"),
         ("402", "credit"),
         ("403", "Check the key"),
@@ -243,7 +266,22 @@ fn what_would_fail_again_is_not_asked_again() {
         ("whole_stranger", "Not Found"),
         ("error_invalid", "Invalid `signature`"),
     ];
+    let responses = [
+        ("400", "Unknown parameter"),
+        ("400_encrypted", "--model openai-chat/test"),
+        ("401", "Check the key in OPENAI_API_KEY"),
+        ("402", "credit"),
+        ("403", "Check the key"),
+        ("404", "ends in /v1"),
+        ("413_rate_limit", "Limit 6000"),
+        ("429_quota", "use another key"),
+        ("page", "web page"),
+        ("whole_stranger", "Not Found"),
+        ("error_invalid", "Unknown field"),
+        ("failed_invalid", "not valid"),
+    ];
     let all = chat.map(|case| (CHAT, case)).into_iter().chain(messages.map(|case| (MESSAGES, case)));
+    let all = all.chain(responses.map(|case| (RESPONSES, case)));
     for (wire, (name, advice)) in all {
         let asked = ask(wire, files(wire, &[name]));
         let Fault { class, message, .. } = asked.fault();
@@ -260,16 +298,19 @@ fn a_prompt_that_is_too_long_and_content_that_is_declined_are_told_apart() {
     let chat = ["openai", "vllm", "vllm_newer", "llamacpp", "ollama", "openrouter"].map(|server| format!("400_context_{server}"));
     let chat: Vec<&str> = chat.iter().map(String::as_str).chain(["413", "error_context_in_stream"]).collect();
     let messages = vec!["400_context", "400_context_output", "413", "error_context"];
-    for (wire, full) in [(CHAT, chat), (MESSAGES, messages)] {
+    let responses = vec!["400_context", "413", "failed_context"];
+    for (wire, full) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages)] {
         for name in full {
             assert_eq!(ask(wire, files(wire, &[name])).fault().class, FaultClass::ContextFull, "{name}");
         }
     }
-    for (wire, name) in [(CHAT, "400_policy"), (CHAT, "403_moderation"), (MESSAGES, "400_policy")] {
+    let responses = [(RESPONSES, "400_policy"), (RESPONSES, "failed_policy")];
+    for (wire, name) in [(CHAT, "400_policy"), (CHAT, "403_moderation"), (MESSAGES, "400_policy")].into_iter().chain(responses) {
         assert_eq!(ask(wire, files(wire, &[name])).fault().class, FaultClass::Refused, "{name}");
     }
     let declined = [(CHAT, "declined"), (CHAT, "content_filter"), (MESSAGES, "refusal"), (MESSAGES, "refusal_at_once")];
-    for (wire, name) in declined {
+    let responses = [(RESPONSES, "declined"), (RESPONSES, "content_filter")];
+    for (wire, name) in declined.into_iter().chain(responses) {
         assert_eq!(ask(wire, files(wire, &[name])).replied.stop, Stop::Refused, "{name}");
     }
 }
@@ -278,7 +319,7 @@ fn a_prompt_that_is_too_long_and_content_that_is_declined_are_told_apart() {
 fn a_void_reply_is_paid_for_and_asked_for_twice_more() {
     let chat = ["empty", "blank", "reasoning_alone", "length_reasoning"];
     let messages = ["empty", "blank", "thinking_alone", "length_thinking"];
-    for (wire, names) in [(CHAT, chat), (MESSAGES, messages)] {
+    for (wire, names) in [(CHAT, chat), (RESPONSES, chat), (MESSAGES, messages)] {
         for name in names {
             let asked = ask(wire, files(wire, &[name, name, name]));
             assert_eq!(asked.fault().class, FaultClass::Unavailable, "{name}");

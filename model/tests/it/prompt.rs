@@ -52,7 +52,13 @@ fn tools() -> Vec<ToolSpec> {
 fn check(id: &str, messages: &[Message], expected: Expect) {
     let (spec, tools) = (spec(id), tools());
     let body = render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages, max_output: spec.max_output });
-    expected.assert_eq(&body.replace("\"messages\":[", "\"messages\":[\n").replace("},{\"role\"", "},\n{\"role\""));
+    expected.assert_eq(
+        &body
+            .replace("\"messages\":[", "\"messages\":[\n")
+            .replace("},{\"role\"", "},\n{\"role\"")
+            .replace("\"input\":[", "\"input\":[\n")
+            .replace("},{\"type\"", "},\n{\"type\""),
+    );
 }
 
 #[test]
@@ -73,9 +79,9 @@ fn an_unknown_server_gets_back_what_it_sent() {
 }
 
 #[test]
-fn openai_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
+fn openai_s_chat_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
     check(
-        "openai/gpt-6-sol",
+        "openai-chat/gpt-6-sol",
         &conversation()[..2],
         expect![[r#"
             {"model":"gpt-6-sol","stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"none","tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}}],"messages":[
@@ -83,6 +89,91 @@ fn openai_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
             {"role":"user","content":"Mend \"it\".\n\n[image not sent: this wire has no images yet]"},
             {"role":"assistant","content":null,"tool_calls":[{"id":"c2_0","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"c2_1","type":"function","function":{"name":"bash","arguments":"{}"}}]}],"max_completion_tokens":128000}"#]],
     );
+}
+
+/// What OpenAI said on its own wire, and what it is told after it.
+fn responses() -> Vec<Message> {
+    let opaque = |json| Said::Opaque { wire: "openai-responses".to_owned(), json };
+    let reasoning = |id: &str| json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "c2VjcmV0"});
+    let [task, mut reply, results @ ..] = <[Message; 7]>::try_from(conversation()).unwrap();
+    if let Message::Reply { parts, calls } = &mut reply {
+        let call = |name: &str| Said::Call { id: String::new(), name: name.to_owned(), arguments: "not sent".to_owned() };
+        *parts = vec![
+            Said::Reasoning { text: "Look first.".to_owned() },
+            opaque(reasoning("rs_1")),
+            opaque(json!({"type": "message", "phase": "commentary"})),
+            Said::Text { text: "I look.".to_owned() },
+            call("bash"),
+            opaque(json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": null})),
+            opaque(reasoning("rs_3")),
+            call("bash"),
+            opaque(reasoning("rs_4")),
+            Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
+            Said::Opaque { wire: "another".to_owned(), json: reasoning("x") },
+        ];
+        calls[1].name = "read".to_owned();
+    }
+    [vec![task, reply], results.to_vec()].concat()
+}
+
+#[test]
+fn reasoning_goes_back_as_it_came_before_what_it_led_to() {
+    check(
+        "openai/gpt-6-sol",
+        &responses(),
+        expect![[r#"
+        {"model":"gpt-6-sol","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"Mend \"it\".\n"},
+        {"type":"input_text","text":"[image not sent: this wire has no images yet]"}]},{"encrypted_content":"c2VjcmV0","id":"rs_1","summary":[],"type":"reasoning"},
+        {"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]},
+        {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},{"encrypted_content":"c2VjcmV0","id":"rs_3","summary":[],"type":"reasoning"},
+        {"type":"function_call","call_id":"c2_1","name":"read","arguments":"{}"},
+        {"type":"function_call_output","call_id":"c2_0","output":"a.rs"},
+        {"type":"function_call_output","call_id":"c2_1","output":"the arguments are not JSON"},
+        {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]},
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}],"max_output_tokens":128000}"#]],
+    );
+}
+
+#[test]
+fn a_model_that_does_not_reason_is_not_asked_for_it_and_an_effort_is_passed_on() {
+    check(
+        "openai/gpt-4.1",
+        &[],
+        expect![[r#"
+        {"model":"gpt-4.1","stream":true,"store":false,"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
+        ],"max_output_tokens":8192}"#]],
+    );
+    let spec = ModelSpec { effort: Some("low".to_owned()), ..spec("openai/unheard-of") };
+    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    expect![[r#"{"model":"unheard-of","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"d53d18c23212ea7b6300594bb89bce60","reasoning":{"effort":"low"},"input":[],"max_output_tokens":10}"#]].assert_eq(&body);
+}
+
+#[test]
+fn the_key_of_the_cache_is_that_of_the_beginning() {
+    let key = |system: &str, tools: &[ToolSpec], messages: &[Message]| {
+        let body = render(&spec("openai/gpt-5"), &Prompt { system, tools, messages, max_output: 10 });
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        body["prompt_cache_key"].as_str().unwrap().to_owned()
+    };
+    let one = key("Be brief.", &tools(), &[]);
+    assert_eq!(one.len(), 32);
+    assert_eq!(one, key("Be brief.", &tools(), &responses()));
+    assert_ne!(one, key("Be long.", &tools(), &[]));
+    assert_ne!(one, key("Be brief.", &[], &[]));
+}
+
+/// What was recorded before `openai/NAME` changed its wire is rendered as it was sent.
+#[test]
+fn the_wire_in_a_record_counts() {
+    let new = spec("openai/gpt-4.1");
+    let old = ModelSpec { wire: "openai-chat".to_owned(), ..new.clone() };
+    let chat = spec("openai-chat/gpt-4.1");
+    let body = |spec| render(spec, &Prompt { system: "Be brief.", tools: &tools(), messages: &conversation(), max_output: 10 });
+    assert_eq!(body(&old), body(&chat));
+    assert_ne!(body(&new), body(&chat));
+    assert_eq!(catalog::on_wire("openai/gpt-4.1", "openai-chat").as_deref(), Some("openai-chat/gpt-4.1"));
+    assert_eq!(catalog::on_wire("ollama/m", "openai-responses"), None);
 }
 
 #[test]
@@ -150,13 +241,17 @@ fn the_messages_wire_keeps_the_order_of_thinking_words_and_calls() {
         "anthropic/claude-opus-5-5",
         &thoughtful(),
         expect![[r#"
-        {"model":"claude-opus-5-5","stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"bash","description":"Runs a command.","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[
-        {"role":"user","content":[{"type":"text","text":"Mend \"it\"."}]},
-        {"role":"assistant","content":[{"signature":"c2ln","thinking":"Look first.","type":"thinking"},{"data":"ZGF0YQ","type":"redacted_thinking"},{"type":"text","text":"I look."},{"type":"tool_use","id":"c2_0","name":"bash","input":{"command": "ls"}},{"signature":"dHdv","thinking":"","type":"thinking"},{"type":"tool_use","id":"c2_1","name":"bash","input":{}}]},
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"c2_0","content":"a.rs"},{"type":"tool_result","tool_use_id":"c2_1","content":"the arguments are not JSON","is_error":true}]},
-        {"role":"user","content":[{"type":"text","text":"Your last call was cut off.","cache_control":{"type":"ephemeral"}}]},
-        {"role":"assistant","content":[{"type":"text","text":"Done."}]},
-        {"role":"user","content":[{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}],"max_tokens":128000}"#]],
+            {"model":"claude-opus-5-5","stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"bash","description":"Runs a command.","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[
+            {"role":"user","content":[{"type":"text","text":"Mend \"it\"."}]},
+            {"role":"assistant","content":[{"signature":"c2ln","thinking":"Look first.","type":"thinking"},{"data":"ZGF0YQ","type":"redacted_thinking"},
+            {"type":"text","text":"I look."},
+            {"type":"tool_use","id":"c2_0","name":"bash","input":{"command": "ls"}},{"signature":"dHdv","thinking":"","type":"thinking"},
+            {"type":"tool_use","id":"c2_1","name":"bash","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"c2_0","content":"a.rs"},
+            {"type":"tool_result","tool_use_id":"c2_1","content":"the arguments are not JSON","is_error":true}]},
+            {"role":"user","content":[{"type":"text","text":"Your last call was cut off.","cache_control":{"type":"ephemeral"}}]},
+            {"role":"assistant","content":[{"type":"text","text":"Done."}]},
+            {"role":"user","content":[{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}],"max_tokens":128000}"#]],
     );
 }
 
@@ -246,11 +341,13 @@ fn bodies(spec: &ModelSpec, system: &str, messages: &[Message]) -> Vec<String> {
 proptest! {
     #[test]
     fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..5) {
-        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openrouter/a/b", "ollama/m", "anthropic/claude-opus-5"];
+        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openai-chat/gpt-4.1", "ollama/m", "anthropic/claude-opus-5"];
         let bodies = bodies(&spec(ids[id]), &system, &messages);
         let whole = bodies.last().unwrap();
         let read: serde_json::Value = serde_json::from_str(whole).unwrap();
-        prop_assert!(read["messages"].as_array().unwrap().len() <= messages.len() + 1);
+        // An item of its own for each text and call, where there are no messages that hold them.
+        let most = if read["messages"].is_array() { messages.len() + 1 } else { 7 * messages.len() };
+        prop_assert!(read["messages"].as_array().or(read["input"].as_array()).unwrap().len() <= most);
         for (count, earlier) in bodies.iter().enumerate() {
             // The results of one reply, which come together, are one message there.
             let amid = messages[..count].last().into_iter().chain(messages.get(count));

@@ -35,12 +35,16 @@ pub struct Wire {
 pub const CHAT: Wire =
     Wire { provider: "openai-compatible", path: "/chat/completions", key: ("authorization", "Bearer "), folder: "openai_chat" };
 
+/// OpenAI Responses.
+pub const RESPONSES: Wire =
+    Wire { provider: "openai", path: "/responses", key: ("authorization", "Bearer "), folder: "openai_responses" };
+
 /// Anthropic's Messages.
 pub const MESSAGES: Wire =
     Wire { provider: "anthropic", path: "/messages", key: ("x-api-key", ""), folder: "anthropic_messages" };
 
 /// Every wire.
-pub const WIRES: [Wire; 2] = [CHAT, MESSAGES];
+pub const WIRES: [Wire; 3] = [CHAT, RESPONSES, MESSAGES];
 
 impl Wire {
     /// The bytes of a file of the corpus.

@@ -12,18 +12,21 @@ use std::sync::{Arc, Mutex};
 pub enum Wire {
     /// OpenAI's chat.
     Chat,
+    /// OpenAI Responses.
+    Responses,
     /// Anthropic's Messages.
     Messages,
 }
 
 impl Wire {
     /// Every wire.
-    pub const ALL: [Wire; 2] = [Wire::Chat, Wire::Messages];
+    pub const ALL: [Wire; 3] = [Wire::Chat, Wire::Responses, Wire::Messages];
 
     /// The model to ask at the server behind `base_url`, as arguments of the program.
     pub fn arguments(self, base_url: &str) -> Vec<&str> {
         match self {
             Wire::Chat => vec!["--model", "openai-compatible/scripted", "--base-url", base_url],
+            Wire::Responses => vec!["--model", "openai/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
             Wire::Messages => vec!["--model", "anthropic/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
         }
     }
@@ -166,6 +169,7 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<St
     }
     let wire = match first.split(' ').nth(1) {
         Some("/v1/chat/completions") => Wire::Chat,
+        Some("/v1/responses") => Wire::Responses,
         Some("/v1/messages") => Wire::Messages,
         other => panic!("a request to {other:?}"),
     };
@@ -200,6 +204,7 @@ fn response(wire: Wire, answer: &Answer) -> (String, String) {
     }
     let body: String = match wire {
         Wire::Chat => chat(answer),
+        Wire::Responses => responses(answer),
         Wire::Messages => messages(answer),
     };
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -209,7 +214,7 @@ fn response(wire: Wire, answer: &Answer) -> (String, String) {
 /// An error as each provider writes it.
 fn error(wire: Wire, status: u16, words: &str) -> Value {
     match wire {
-        Wire::Chat => json!({"error": {"message": words, "type": "error", "code": null}}),
+        Wire::Chat | Wire::Responses => json!({"error": {"message": words, "type": "error", "code": null}}),
         Wire::Messages => {
             let kind = match status {
                 401 => "authentication_error",
@@ -261,6 +266,67 @@ fn chat(answer: &Answer) -> String {
     chunk(json!({}), Some(answer.finish.as_deref().unwrap_or(usual)));
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}});
     body + &format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "model": "scripted", "choices": [], "usage": usage}))
+}
+
+fn responses(answer: &Answer) -> String {
+    let mut body = String::new();
+    let mut event = |kind: &str, mut fields: Value| {
+        fields["type"] = kind.into();
+        body.push_str(&format!("event: {kind}\ndata: {fields}\n\n"));
+    };
+    let head = json!({"id": "r", "object": "response", "model": "scripted", "output": []});
+    let response = |status: &str, more: Value| {
+        let mut response = head.clone();
+        response["status"] = status.into();
+        more.as_object().unwrap().iter().for_each(|(name, value)| response[name] = value.clone());
+        json!({"response": response})
+    };
+    event("response.created", response("in_progress", json!({"usage": null})));
+    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
+    let mut index = 0;
+    if !text.is_empty() {
+        let item = |content: Value| json!({"type": "message", "id": "m", "role": "assistant", "content": content});
+        event("response.output_item.added", json!({"output_index": 0, "item": item(json!([]))}));
+        event("response.output_text.delta", json!({"output_index": 0, "content_index": 0, "delta": text}));
+        let content = json!([{"type": "output_text", "text": text}]);
+        event("response.output_item.done", json!({"output_index": 0, "item": item(content)}));
+        index = 1;
+    }
+    if let Some(status) = answer.status {
+        let code = if status == 429 { "rate_limit_exceeded" } else { "server_error" };
+        let error = json!({"code": code, "message": answer.error.as_deref().unwrap_or("trouble")});
+        event("response.failed", response("failed", json!({"error": error})));
+        return body;
+    }
+    let cut = answer.finish.as_deref() == Some("length");
+    for (place, call) in answer.calls.iter().enumerate() {
+        let item = |arguments: &str, status: &str| {
+            let (id, name) = (id(place, call), &call["name"]);
+            json!({"type": "function_call", "id": "f", "call_id": id, "name": name, "arguments": arguments, "status": status})
+        };
+        let whole = arguments(call);
+        event("response.output_item.added", json!({"output_index": index, "item": item("", "in_progress")}));
+        event("response.function_call_arguments.delta", json!({"output_index": index, "delta": whole}));
+        let status = if cut { "incomplete" } else { "completed" };
+        event("response.output_item.done", json!({"output_index": index, "item": item(&whole, status)}));
+        index += 1;
+    }
+    if answer.no_end {
+        return body;
+    }
+    let usage = json!({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 90}, "output_tokens": 10});
+    let reason = match answer.finish.as_deref() {
+        Some("length") => "max_output_tokens",
+        Some("content_filter") => "content_filter",
+        Some(other) => panic!("no reason to stop: {other}"),
+        None => {
+            event("response.completed", response("completed", json!({"usage": usage})));
+            return body;
+        }
+    };
+    let more = json!({"usage": usage, "incomplete_details": {"reason": reason}});
+    event("response.incomplete", response("incomplete", more));
+    body
 }
 
 fn messages(answer: &Answer) -> String {

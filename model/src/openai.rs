@@ -1,7 +1,8 @@
-//! What the errors of OpenAI and of compatible servers mean.
+//! What the two wires of OpenAI share: the header of the key, and what errors of OpenAI and of compatible servers mean.
 
 use crate::retry;
 use crate::trouble::{Kind, Trouble, plain};
+use crate::wire::Header;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -23,11 +24,17 @@ const TOO_LONG: &[&str] = &[
     "exceeds the maximum number of tokens",
 ];
 /// Words by which providers decline content.
-const DECLINED: &[&str] = &["content_filter", "content_policy", "content management policy", "usage policy", "was flagged"];
+const DECLINED: &[&str] =
+    &["content_filter", "content_policy", "content management policy", "usage policy", "cyber_policy", "was flagged"];
 /// Words for an account without credit.
 const UNPAID: &[&str] = &["insufficient_quota", "insufficient_balance", "insufficient balance", "billing_hard_limit"];
 /// Codes of errors that the same request would meet again.
-const WRONG: &[&str] = &["invalid_request", "invalid_api_key", "authentication", "permission", "not_found"];
+const WRONG: &[&str] = &["invalid_", "authentication", "permission", "not_found", "unsupported_"];
+
+/// The headers of a request.
+pub(crate) fn headers(key: Option<&str>) -> Vec<Header> {
+    key.map(|key| Header { name: "authorization", value: format!("Bearer {key}"), secret: true }).into_iter().collect()
+}
 
 /// What an HTTP status of 300 or more means. `told` is the wait that its headers ask for.
 pub(crate) fn refusal(status: u16, told: Option<Duration>, body: &[u8]) -> Trouble {
@@ -42,7 +49,7 @@ pub(crate) fn refusal(status: u16, told: Option<Duration>, body: &[u8]) -> Troub
 }
 
 /// What an error object inside a stream, or as the body of a status 200, means.
-pub(super) fn in_stream(error: &Value) -> Trouble {
+pub(crate) fn in_stream(error: &Value) -> Trouble {
     let words = Words::of(error);
     judge(words.status, None, words)
 }

@@ -1,0 +1,27 @@
+//! The wire of OpenAI Responses: what a request looks like (`write`) and how a streamed or whole reply is read (`read`).
+//! Nothing outside knows a field of it.
+//!
+//! Nothing is stored at the provider: every request carries the whole conversation, and reasoning comes and goes
+//! encrypted. Source of the formats: developers.openai.com/api/reference/resources/responses and the types of
+//! github.com/openai/openai-python (`src/openai/types/responses`).
+
+mod read;
+mod write;
+
+pub(crate) use read::Draft;
+pub(crate) use write::Writing;
+
+use serde_json::Value;
+
+/// The wire's name in records.
+pub(crate) const WIRE: &str = "openai-responses";
+
+/// Where requests go, below the base URL.
+pub(crate) const PATH: &str = "/responses";
+
+/// The names of the tools that a request offers.
+pub(crate) fn tool_names(body: &str) -> Vec<String> {
+    let request: Value = serde_json::from_str(body).unwrap_or_default();
+    let names = request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+    names.map(str::to_owned).collect()
+}

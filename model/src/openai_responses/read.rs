@@ -1,0 +1,336 @@
+//! What the events of a reply say, or a whole reply at once.
+//!
+//! A reply is a list of items. Deltas make them grow, `response.output_item.done` gives each as it is, and only the event
+//! that closes the reply (`response.completed`, `.incomplete` or `.failed`) makes it one.
+
+use super::WIRE;
+use crate::Heard;
+use crate::openai;
+use crate::trouble::{Kind, Trouble, plain};
+use crate::wire::{self, Answer, Phase, usable};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use trace::{Said, Stop, Usage};
+
+/// The most items that a reply may have.
+const MOST_ITEMS: usize = 1000;
+
+/// A reply as far as it came.
+#[derive(Default)]
+pub(crate) struct Draft {
+    items: BTreeMap<u64, Item>,
+    end: Option<End>,
+    usage: Option<Usage>,
+    served: Option<String>,
+    id: Option<String>,
+    bytes: usize,
+    trouble: Option<Trouble>,
+}
+
+/// How the closing event says that the reply ended.
+#[derive(Clone, Copy)]
+enum End {
+    Completed,
+    Length,
+    Filtered,
+}
+
+/// One item of the output.
+#[derive(Default)]
+struct Item {
+    /// As far as it came, in the form in which it will be given whole.
+    value: Value,
+    /// Whether it was given whole.
+    whole: bool,
+    /// Whether anything of it was heard.
+    heard: bool,
+}
+
+impl wire::Draft for Draft {
+    fn event(&mut self, data: &str, heard: &dyn Fn(Heard<'_>)) {
+        let data = data.trim();
+        if data.is_empty() || data == "[DONE]" || self.end.is_some() || self.trouble.is_some() {
+            return;
+        }
+        match serde_json::from_str(data) {
+            Ok(event) => self.take_event(event, heard),
+            Err(_) => self.give_up(Kind::Passing, "an event of the stream is not JSON"),
+        }
+    }
+
+    fn whole(&mut self, reply: &Value, heard: &dyn Fn(Heard<'_>)) {
+        if reply["output"].is_array() || reply["status"].is_string() {
+            self.close_with(reply, heard);
+        } else if let Some(error) = reply.get("error").filter(|error| !error.is_null()) {
+            self.trouble.get_or_insert(openai::in_stream(error));
+        } else {
+            self.give_up(Kind::Rejected, &format!("the answer is not a reply: {}", plain(&reply.to_string())));
+        }
+    }
+
+    fn fail(&mut self, trouble: Trouble) {
+        self.trouble.get_or_insert(trouble);
+    }
+
+    fn phase(&self) -> Phase {
+        if self.trouble.is_some() || self.end.is_some() { Phase::Done } else { Phase::Open }
+    }
+
+    fn heard_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
+        let usage = self.usage;
+        (self.answer(), usage)
+    }
+}
+
+impl Draft {
+    fn give_up(&mut self, kind: Kind, message: &str) {
+        self.trouble.get_or_insert_with(|| Trouble::new(kind, message));
+    }
+
+    fn take_event(&mut self, mut event: Value, heard: &dyn Fn(Heard<'_>)) {
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let delta = event["delta"].as_str().unwrap_or_default().to_owned();
+        match kind.as_str() {
+            "response.output_item.added" => self.begin(&mut event, heard),
+            "response.output_item.done" => self.put(&mut event, heard),
+            "response.output_text.delta" => self.grow(&event, &["content", "text"], &delta, Heard::Text(&delta), heard),
+            "response.refusal.delta" => self.grow(&event, &["content", "refusal"], &delta, Heard::Text(&delta), heard),
+            "response.reasoning_text.delta" => {
+                self.grow(&event, &["content", "text"], &delta, Heard::Reasoning(&delta), heard);
+            }
+            "response.reasoning_summary_text.delta" => {
+                self.grow(&event, &["summary", "text"], &delta, Heard::Reasoning(&delta), heard);
+            }
+            "response.function_call_arguments.delta" => {
+                self.bytes += delta.len();
+                push_str(&mut self.item(&event).value["arguments"], &delta);
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => self.close_with(&event["response"], heard),
+            "error" => {
+                let error = event.get("error").filter(|error| error.is_object()).unwrap_or(&event);
+                self.trouble.get_or_insert(openai::in_stream(error));
+            }
+            // Servers beside OpenAI's break off with a bare error.
+            "" if !event["error"].is_null() => {
+                self.trouble.get_or_insert(openai::in_stream(&event["error"]));
+            }
+            _ => {}
+        }
+    }
+
+    /// The item that `event` belongs to.
+    fn item(&mut self, event: &Value) -> &mut Item {
+        let last = self.items.keys().next_back().copied().unwrap_or_default();
+        let place = event["output_index"].as_u64().unwrap_or(last);
+        if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&place) {
+            self.give_up(Kind::Rejected, "the reply has more than 1,000 items");
+            return self.items.entry(last).or_default();
+        }
+        let item = self.items.entry(place).or_default();
+        if item.value.is_null() {
+            item.value = json!({});
+        }
+        item
+    }
+
+    fn begin(&mut self, event: &mut Value, heard: &dyn Fn(Heard<'_>)) {
+        let value = event["item"].take();
+        let item = self.item(event);
+        if value.is_object() && !item.whole {
+            item.value = value;
+            item.hear_call(heard);
+        }
+    }
+
+    fn put(&mut self, event: &mut Value, heard: &dyn Fn(Heard<'_>)) {
+        let value = event["item"].take();
+        let item = self.item(event);
+        if value.is_object() {
+            item.value = value;
+            item.whole = true;
+            item.hear_call(heard);
+            let late = item.late_words(heard);
+            self.bytes += late;
+        }
+    }
+
+    /// A piece of a text: `path` is the item's list of texts and the field of the text in an entry of it.
+    fn grow(&mut self, event: &Value, path: &[&str; 2], delta: &str, word: Heard<'_>, heard: &dyn Fn(Heard<'_>)) {
+        if delta.is_empty() {
+            return;
+        }
+        self.bytes += delta.len();
+        let [list, field] = *path;
+        let place = event["content_index"].as_u64().or(event["summary_index"].as_u64()).unwrap_or(0);
+        let item = self.item(event);
+        item.heard = true;
+        if !item.value[list].is_array() {
+            item.value[list] = json!([]);
+        }
+        if let Some(texts) = item.value[list].as_array_mut() {
+            let place = usize::try_from(place).map_or(texts.len(), |place| place.min(texts.len()));
+            if place == texts.len() {
+                let kind = if field == "refusal" { "refusal" } else { "output_text" };
+                texts.push(json!({"type": kind}));
+            }
+            if let Some(text) = texts[place].as_object_mut() {
+                push_str(text.entry(field).or_insert(Value::Null), delta);
+            }
+        }
+        heard(word);
+    }
+
+    /// The closing event, or a reply that came whole.
+    fn close_with(&mut self, reply: &Value, heard: &dyn Fn(Heard<'_>)) {
+        let text = |field: &str| reply[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        self.usage = usage(&reply["usage"]).or(self.usage);
+        self.served = text("model");
+        self.id = text("id");
+        for (place, value) in reply["output"].as_array().into_iter().flatten().enumerate().take(MOST_ITEMS) {
+            let item = self.items.entry(place as u64).or_default();
+            if !item.whole && value.is_object() {
+                *item = Item { value: value.clone(), whole: true, heard: item.heard };
+                item.hear_call(heard);
+                let late = item.late_words(heard);
+                self.bytes += late;
+            }
+        }
+        let error = &reply["error"];
+        match (reply["status"].as_str(), reply["incomplete_details"]["reason"].as_str()) {
+            _ if !error.is_null() => drop(self.trouble.get_or_insert(openai::in_stream(error))),
+            (Some("completed") | None, _) => self.end = Some(End::Completed),
+            (Some("incomplete"), Some("max_output_tokens")) => self.end = Some(End::Length),
+            (Some("incomplete"), Some("content_filter")) => self.end = Some(End::Filtered),
+            (Some(status), reason) => {
+                let why = reason.map(|reason| format!(" ({})", plain(reason))).unwrap_or_default();
+                self.give_up(Kind::Passing, &format!("the server broke off the reply: {}{why}", plain(status)));
+            }
+        }
+    }
+
+    /// What it comes to.
+    fn answer(mut self) -> Result<Answer, Trouble> {
+        if let Some(trouble) = self.trouble.take() {
+            return Err(trouble);
+        }
+        let Some(end) = self.end else {
+            return Err(Trouble::new(Kind::Passing, "the stream ended before the reply did"));
+        };
+        let mut parts = Vec::new();
+        let mut declined = matches!(end, End::Filtered);
+        for item in self.items.into_values() {
+            declined |= item.say(matches!(end, End::Completed), &mut parts);
+        }
+        let calls = parts.iter().any(|part| matches!(part, Said::Call { .. }));
+        let stop = match end {
+            _ if declined => Stop::Refused,
+            End::Length => Stop::Length,
+            End::Completed | End::Filtered if calls => Stop::Calls,
+            End::Completed | End::Filtered => Stop::End,
+        };
+        usable(parts, stop, self.served, self.id)
+    }
+}
+
+impl Item {
+    /// Tells of a call once its name is there.
+    fn hear_call(&mut self, heard: &dyn Fn(Heard<'_>)) {
+        if let (Some("function_call"), Some(name), false) = (self.value["type"].as_str(), self.value["name"].as_str(), self.heard)
+        {
+            heard(Heard::Call { name });
+            self.heard = true;
+        }
+    }
+
+    /// Tells of the words of an item of which no delta came; returns how many bytes they have.
+    fn late_words(&mut self, heard: &dyn Fn(Heard<'_>)) -> usize {
+        if std::mem::replace(&mut self.heard, true) {
+            return 0;
+        }
+        let mut bytes = 0;
+        let thought = self.value["type"] == "reasoning";
+        for text in texts(&self.value).into_iter().filter(|text| !text.is_empty()) {
+            bytes += text.len();
+            heard(if thought { Heard::Reasoning(text) } else { Heard::Text(text) });
+        }
+        bytes
+    }
+
+    /// Adds what it says to `parts`; returns whether it declines. `closed` says that the reply came to its own end.
+    fn say(self, closed: bool, parts: &mut Vec<Said>) -> bool {
+        let Item { value, whole, .. } = self;
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        match value["type"].as_str() {
+            Some("reasoning") => {
+                let text = texts(&value).join("\n\n");
+                if !text.is_empty() {
+                    parts.push(Said::Reasoning { text });
+                }
+                if whole {
+                    parts.push(Said::Opaque { wire: WIRE.to_owned(), json: value });
+                }
+                false
+            }
+            Some("function_call") => {
+                let name = text("name");
+                let arguments = match &value["arguments"] {
+                    Value::Null => String::new(),
+                    Value::String(text) => text.clone(),
+                    whole => whole.to_string(),
+                };
+                let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(&arguments).is_ok();
+                let is_whole = closed || (whole && is_json());
+                let cut = value["status"] == "incomplete" || !is_whole;
+                parts.push(match cut {
+                    true => Said::Cut { name, raw: arguments },
+                    false => Said::Call { id: text("call_id"), name, arguments },
+                });
+                false
+            }
+            Some("message") | None => {
+                for text in texts(&value).into_iter().filter(|text| !text.is_empty()) {
+                    if let Some(phase) = value["phase"].as_str() {
+                        let json = json!({"type": "message", "phase": phase});
+                        parts.push(Said::Opaque { wire: WIRE.to_owned(), json });
+                    }
+                    parts.push(Said::Text { text: text.to_owned() });
+                }
+                value["content"].as_array().into_iter().flatten().any(|part| part["refusal"].is_string())
+            }
+            // Nothing else is asked for.
+            Some(_) => false,
+        }
+    }
+}
+
+/// The texts of an item; reasoning has its own words or, where these are kept, a summary of them.
+fn texts(item: &Value) -> Vec<&str> {
+    let of = |list: &str| -> Vec<&str> {
+        let parts = item[list].as_array().into_iter().flatten();
+        parts.filter_map(|part| part["text"].as_str().or(part["refusal"].as_str())).collect()
+    };
+    let content = of("content");
+    if content.is_empty() { of("summary") } else { content }
+}
+
+fn push_str(value: &mut Value, more: &str) {
+    match value {
+        Value::String(text) => text.push_str(more),
+        other => *other = Value::String(more.to_owned()),
+    }
+}
+
+/// Tokens as the server counted them; `None` where it says nothing, or nothing but zeros.
+fn usage(fields: &Value) -> Option<Usage> {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let input = fields["input_tokens"].as_u64()?;
+    let output = count(&fields["output_tokens"]);
+    let cached = count(&fields["input_tokens_details"]["cached_tokens"]);
+    let cache_write = count(&fields["input_tokens_details"]["cache_write_tokens"]);
+    let reasoning = count(&fields["output_tokens_details"]["reasoning_tokens"]);
+    (input.saturating_add(output) > 0).then_some(Usage { input, cached, cache_write, output, reasoning })
+}

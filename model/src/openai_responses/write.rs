@@ -1,0 +1,188 @@
+//! The request body: first what stays, then what grows, last what a small budget changes.
+
+use super::WIRE;
+use crate::{Message, SentCall};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use trace::{Digest, ModelSpec, Part, Said, ToolSpec};
+
+/// The body as far as it is written: everything up to the last item.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    text: String,
+    /// Whether an item stands in it.
+    begun: bool,
+}
+
+impl Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+        let tools: Vec<Tool<'_>> = tools.iter().map(tool).collect();
+        let head = Head {
+            model: &spec.name,
+            stream: true,
+            store: false,
+            // A model that does not reason refuses to be asked for it.
+            include: (spec.reasons != Some(false)).then_some(["reasoning.encrypted_content"]),
+            prompt_cache_key: cache_key(system, &tools),
+            reasoning: spec.effort.as_deref().map(|effort| Reasoning { effort }),
+            parallel_tool_calls: (!tools.is_empty()).then_some(true),
+            instructions: Some(system).filter(|system| !system.is_empty()),
+            tools,
+        };
+        let mut text = json(&head);
+        text.pop();
+        text.push_str(",\"input\":[");
+        Writing { text, begun: false }
+    }
+
+    pub(crate) fn push(&mut self, message: &Message) {
+        match message {
+            Message::User(parts) => {
+                let content: Vec<Words<'_>> = parts.iter().map(|part| Words::InputText { text: word(part) }).collect();
+                self.append(&Item::Message { role: "user", phase: None, content: &content });
+            }
+            Message::Reply { parts, calls } => self.reply(parts, calls),
+            Message::Result { id, status: _, content } => {
+                self.append(&Item::FunctionCallOutput { call_id: id.as_str(), output: words(content) });
+            }
+        }
+    }
+
+    /// What the model said, item by item. Reasoning is refused unless what it led to stands behind it, so what led to
+    /// nothing that is sent (a call that was cut off) is left out.
+    fn reply(&mut self, parts: &[Said], calls: &[SentCall]) {
+        let mut calls = calls.iter();
+        let (mut waiting, mut phase) = (Vec::new(), None);
+        for part in parts {
+            match part {
+                Said::Opaque { wire, json } if wire == WIRE => match json["type"].as_str() {
+                    Some("reasoning") if stands_alone(json) => waiting.push(json),
+                    Some("message") => phase = json["phase"].as_str(),
+                    _ => {}
+                },
+                Said::Text { text } if !text.is_empty() => {
+                    waiting.drain(..).for_each(|item| self.append(item));
+                    let content = [Words::OutputText { text: text.into() }];
+                    self.append(&Item::Message { role: "assistant", phase: phase.take(), content: &content });
+                }
+                Said::Call { .. } => {
+                    let Some(SentCall { id, name, arguments }) = calls.next() else { continue };
+                    waiting.drain(..).for_each(|item| self.append(item));
+                    self.append(&Item::FunctionCall { call_id: id.as_str(), name, arguments });
+                }
+                Said::Text { .. } | Said::Reasoning { .. } | Said::Opaque { .. } | Said::Cut { .. } => {}
+            }
+        }
+        for SentCall { id, name, arguments } in calls {
+            self.append(&Item::FunctionCall { call_id: id.as_str(), name, arguments });
+        }
+    }
+
+    fn append(&mut self, item: &impl Serialize) {
+        if self.begun {
+            self.text.push(',');
+        }
+        self.begun = true;
+        self.text.push_str(&json(item));
+    }
+
+    pub(crate) fn body(&self, max_output: u64) -> String {
+        let tail = format!("],\"max_output_tokens\":{max_output}}}");
+        [&*self.text, &tail].concat()
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
+}
+
+/// What requests with one beginning have in common, so that they meet the cache which holds it: a digest of that
+/// beginning, which says nothing of it.
+fn cache_key(system: &str, tools: &[Tool<'_>]) -> String {
+    Digest::of_two(system.as_bytes(), json(&tools).as_bytes()).to_string()[..32].to_owned()
+}
+
+/// Whether reasoning holds what it is made of, and not only the name of what a server might have stored.
+fn stands_alone(item: &Value) -> bool {
+    item["encrypted_content"].is_string() || item["content"].as_array().is_some_and(|content| !content.is_empty())
+}
+
+/// The fields before the items, in the order in which they are sent.
+#[derive(Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    prompt_cache_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    effort: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// Strict schemas have no optional fields.
+    strict: bool,
+}
+
+fn tool(spec: &ToolSpec) -> Tool<'_> {
+    let ToolSpec { name, description, parameters, read_only: _ } = spec;
+    Tool { r#type: "function", name, description, parameters, strict: false }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+        content: &'a [Words<'a>],
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Words<'a> {
+    InputText { text: Cow<'a, str> },
+    OutputText { text: Cow<'a, str> },
+}
+
+/// A part as words. What is not words is named as left out, so that nobody takes it for sent.
+fn word(part: &Part) -> Cow<'_, str> {
+    match part {
+        Part::Text { text } => text.into(),
+        Part::Image { .. } => "[image not sent: this wire has no images yet]".into(),
+        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]").into(),
+    }
+}
+
+fn words(parts: &[Part]) -> String {
+    parts.iter().map(word).collect::<Vec<_>>().join("\n")
+}
