@@ -31,9 +31,6 @@ pub enum CatalogError {
     /// No provider has this name.
     #[error("there is no provider `{0}`; there are: {known}. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url", known = known())]
     UnknownProvider(String),
-    /// The provider's wire is not there yet.
-    #[error("the models of `{0}` cannot be asked yet; the providers that work are: {known}", known = known())]
-    NotYet(String),
     /// The provider has no address of its own.
     #[error("`{0}` needs an address: --base-url http://HOST:PORT/v1")]
     NeedsBaseUrl(String),
@@ -61,7 +58,7 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
     let known = TABLE.model(row.models, name);
     let effort = known.and_then(|model| match row.wire {
         Wire::OpenAiChat => model.chat_effort.clone(),
-        Wire::OpenAiResponses | Wire::AnthropicMessages => model.effort.clone(),
+        Wire::OpenAiResponses | Wire::AnthropicMessages | Wire::Gemini => model.effort.clone(),
     });
     Ok(ModelSpec {
         id: id.to_owned(),
@@ -84,7 +81,6 @@ pub fn provider_of(id: &str) -> Result<&'static Provider, CatalogError> {
     match provider::find(name) {
         _ if model.is_empty() => Err(CatalogError::NoProvider(id.to_owned())),
         Some(row) => Ok(row),
-        None if name == "gemini" => Err(CatalogError::NotYet(name.to_owned())),
         None => Err(CatalogError::UnknownProvider(name.to_owned())),
     }
 }

@@ -138,6 +138,8 @@ impl Http {
             (FaultClass::Rejected, Some(401 | 403)) if self.access.key.is_none() => {
                 format!(" No key was sent: set {key_var}.")
             }
+            // Google refuses a wrong key with status 400.
+            (FaultClass::Rejected, Some(400)) if trouble.message.contains("API key") => format!(" Check the key in {key_var}."),
             (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {key_var} and what it may use."),
             (FaultClass::Rejected, Some(404)) => {
                 let usual = Wire::of(&self.spec).usual_base();
@@ -169,7 +171,7 @@ impl Http {
 
     /// The address of requests; never holds a key.
     fn url(&self) -> String {
-        Wire::of(&self.spec).url(self.spec.base_url.as_deref().unwrap_or_default())
+        Wire::of(&self.spec).url(self.spec.base_url.as_deref().unwrap_or_default(), &self.spec.name)
     }
 }
 

@@ -6,12 +6,13 @@
 //! [`ScriptedModel`] and [`Recorded`] answer without a server; a [`Recorder`] writes down what any other model answers.
 //!
 //! What a wire looks like is known to its own module only (`openai_chat`, `openai_responses`,
-//! `anthropic_messages`), behind the seam `wire`. Nothing here reads the environment: keys and addresses are
+//! `anthropic_messages`, `gemini`), behind the seam `wire`. Nothing here reads the environment: keys and addresses are
 //! values, and proxies that the environment names are not used.
 
 mod anthropic_messages;
 mod ask;
 pub mod catalog;
+mod gemini;
 mod http;
 mod masks;
 mod openai;

@@ -12,12 +12,19 @@ pub(crate) use read::Draft;
 pub(crate) use write::Writing;
 
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The wire's name in records.
 pub(crate) const WIRE: &str = "openai-responses";
 
 /// Where requests go, below the base URL.
 pub(crate) const PATH: &str = "/responses";
+
+/// A request without the key of its cache.
+pub(crate) fn without_key(body: &str) -> Cow<'_, str> {
+    let key = body.split_once(r#""prompt_cache_key":""#).and_then(|(before, rest)| Some((before, rest.split_once(r#"","#)?.1)));
+    key.map_or(body.into(), |(before, after)| format!("{before}{after}").into())
+}
 
 /// The names of the tools that a request offers.
 pub(crate) fn tool_names(body: &str) -> Vec<String> {

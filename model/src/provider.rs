@@ -95,6 +95,16 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key: KeyUse::Required,
         ..COMPATIBLE
     },
+    Provider {
+        name: "gemini",
+        wire: Wire::Gemini,
+        models: "gemini",
+        base_url: Some("https://generativelanguage.googleapis.com"),
+        base_url_var: Some("GOOGLE_GEMINI_BASE_URL"),
+        key_var: "GEMINI_API_KEY",
+        key: KeyUse::Required,
+        ..COMPATIBLE
+    },
     COMPATIBLE,
     Provider {
         name: "openrouter",

@@ -1,6 +1,7 @@
 //! Writes down what a model answers, so that it can be played again.
 
 use crate::recorded::{Head, Line, Prompt, Seen, VERSION};
+use crate::wire::Wire;
 use crate::{Ask, Masks, Model};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -51,7 +52,8 @@ impl Recorder {
     }
 
     async fn asked(&self, ask: Ask<'_>) -> Replied {
-        let masked = self.masks.lock().unwrap_or_else(PoisonError::into_inner).hide(ask.body);
+        let body = Wire::of(self.inner.spec()).without_key(ask.body);
+        let masked = self.masks.lock().unwrap_or_else(PoisonError::into_inner).hide(&body);
         let asked = Line::Asked(Prompt::of(&masked));
         let replied = self.inner.ask(ask).await;
         match self.keep(&[asked, Line::Replied(Box::new(replied.clone()))]) {

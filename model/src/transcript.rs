@@ -1,7 +1,7 @@
 //! A prompt that is serialised once and then only extended.
 
 use crate::wire::Wire;
-use crate::{Message, Prompt, anthropic_messages, openai_chat, openai_responses};
+use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses};
 use trace::{ModelSpec, ToolSpec};
 
 /// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
@@ -15,6 +15,7 @@ enum Writing {
     OpenAiChat(openai_chat::Writing),
     OpenAiResponses(openai_responses::Writing),
     AnthropicMessages(anthropic_messages::Writing),
+    Gemini(gemini::Writing),
 }
 
 impl Transcript {
@@ -24,6 +25,7 @@ impl Transcript {
             Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
             Wire::OpenAiResponses => Writing::OpenAiResponses(openai_responses::Writing::new(spec, system, tools)),
             Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools)),
+            Wire::Gemini => Writing::Gemini(gemini::Writing::new(spec, system, tools)),
         })
     }
 
@@ -33,6 +35,7 @@ impl Transcript {
             Writing::OpenAiChat(writing) => writing.push(message),
             Writing::OpenAiResponses(writing) => writing.push(message),
             Writing::AnthropicMessages(writing) => writing.push(message),
+            Writing::Gemini(writing) => writing.push(message),
         }
     }
 
@@ -42,6 +45,7 @@ impl Transcript {
             Writing::OpenAiChat(writing) => writing.body(max_output),
             Writing::OpenAiResponses(writing) => writing.body(max_output),
             Writing::AnthropicMessages(writing) => writing.body(max_output),
+            Writing::Gemini(writing) => writing.body(max_output),
         }
     }
 }

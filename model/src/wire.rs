@@ -8,7 +8,8 @@ mod tests;
 pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 
 use crate::trouble::Trouble;
-use crate::{anthropic_messages, openai, openai_chat, openai_responses, provider, retry};
+use crate::{anthropic_messages, gemini, openai, openai_chat, openai_responses, provider, retry};
+use std::borrow::Cow;
 use std::time::Duration;
 use trace::{ModelSpec, Timestamp};
 
@@ -21,10 +22,12 @@ pub(crate) enum Wire {
     OpenAiResponses,
     /// Anthropic's Messages.
     AnthropicMessages,
+    /// Gemini's generateContent.
+    Gemini,
 }
 
 /// Every wire.
-const WIRES: [Wire; 3] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::AnthropicMessages];
+const WIRES: [Wire; 4] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::AnthropicMessages, Wire::Gemini];
 
 /// A header of a request.
 pub(crate) struct Header {
@@ -47,15 +50,17 @@ impl Wire {
             Wire::OpenAiChat => openai_chat::WIRE,
             Wire::OpenAiResponses => openai_responses::WIRE,
             Wire::AnthropicMessages => anthropic_messages::WIRE,
+            Wire::Gemini => gemini::WIRE,
         }
     }
 
-    /// Where requests go, from the base URL.
-    pub(crate) fn url(self, base: &str) -> String {
+    /// Where requests to the model called `name` go, from the base URL.
+    pub(crate) fn url(self, base: &str, name: &str) -> String {
         match self {
             Wire::OpenAiChat => format!("{}{}", base.trim_end_matches('/'), openai_chat::PATH),
             Wire::OpenAiResponses => format!("{}{}", base.trim_end_matches('/'), openai_responses::PATH),
             Wire::AnthropicMessages => anthropic_messages::url(base),
+            Wire::Gemini => gemini::url(base, name),
         }
     }
 
@@ -63,7 +68,7 @@ impl Wire {
     pub(crate) fn usual_base(self) -> &'static str {
         match self {
             Wire::OpenAiChat | Wire::OpenAiResponses => "it usually ends in /v1",
-            Wire::AnthropicMessages => "it usually is the host alone",
+            Wire::AnthropicMessages | Wire::Gemini => "it usually is the host alone",
         }
     }
 
@@ -72,13 +77,14 @@ impl Wire {
         match self {
             Wire::OpenAiChat | Wire::OpenAiResponses => openai::headers(key),
             Wire::AnthropicMessages => anthropic_messages::headers(key),
+            Wire::Gemini => gemini::headers(key),
         }
     }
 
-    /// The header that names an answer for the provider's support.
+    /// The header that names an answer for the provider's support. Google sends none of its own; its replies name themselves.
     pub(crate) fn request_id(self) -> &'static str {
         match self {
-            Wire::OpenAiChat | Wire::OpenAiResponses => "x-request-id",
+            Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Gemini => "x-request-id",
             Wire::AnthropicMessages => "request-id",
         }
     }
@@ -86,7 +92,7 @@ impl Wire {
     /// The wait that the headers of an answer ask for.
     pub(crate) fn told<'a>(self, header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
         match self {
-            Wire::OpenAiChat | Wire::OpenAiResponses => retry::told_in_headers(header, now),
+            Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Gemini => retry::told_in_headers(header, now),
             Wire::AnthropicMessages => anthropic_messages::told(header, now),
         }
     }
@@ -96,6 +102,16 @@ impl Wire {
         match self {
             Wire::OpenAiChat | Wire::OpenAiResponses => openai::refusal(status, told, body),
             Wire::AnthropicMessages => anthropic_messages::refusal(status, told, body),
+            Wire::Gemini => gemini::refusal(status, told, body),
+        }
+    }
+
+    /// A request without the key of a cache, which is made of all that stands before the conversation: where that is masked
+    /// to be compared with another run's, the key is not to give it away.
+    pub(crate) fn without_key(self, body: &str) -> Cow<'_, str> {
+        match self {
+            Wire::OpenAiResponses => openai_responses::without_key(body),
+            Wire::OpenAiChat | Wire::AnthropicMessages | Wire::Gemini => body.into(),
         }
     }
 
@@ -105,6 +121,7 @@ impl Wire {
             Wire::OpenAiChat => openai_chat::tool_names(body),
             Wire::OpenAiResponses => openai_responses::tool_names(body),
             Wire::AnthropicMessages => anthropic_messages::tool_names(body),
+            Wire::Gemini => gemini::tool_names(body),
         }
     }
 
@@ -114,6 +131,7 @@ impl Wire {
             Wire::OpenAiChat => Box::new(openai_chat::Draft::default()),
             Wire::OpenAiResponses => Box::new(openai_responses::Draft::default()),
             Wire::AnthropicMessages => Box::new(anthropic_messages::Draft::default()),
+            Wire::Gemini => Box::new(gemini::Draft::default()),
         }
     }
 }

@@ -101,7 +101,8 @@ fn every_body_is_rebuilt(server: &Server, events: &[Event], place: &Place) {
 pub fn every_body_extends_the_one_before(bodies: &[String]) {
     let grown = |body: &String| {
         let body = body.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
-        let ends = [r#"],"max_tokens":"#, r#"],"max_completion_tokens":"#, r#"],"max_output_tokens":"#];
+        let ends =
+            [r#"],"max_tokens":"#, r#"],"max_completion_tokens":"#, r#"],"max_output_tokens":"#, r#"],"generationConfig":"#];
         let end = ends.into_iter().find_map(|end| body.rfind(end)).unwrap();
         body[..end].to_owned()
     };

@@ -48,7 +48,7 @@ pub(crate) trait Draft: Send {
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>);
 }
 
-/// Reads one body: a stream of events, or one JSON object from servers that do not stream.
+/// Reads one body: a stream of events, or one JSON object or array from servers that do not stream, or not so.
 pub(crate) struct Reading {
     wire: Wire,
     form: Form,
@@ -77,7 +77,8 @@ impl Reading {
             bytes = bytes.trim_ascii_start();
             self.form = match bytes.first() {
                 None => return,
-                Some(b'{') => Form::Whole(Vec::new()),
+                // An array holds the events of a stream, where a server sends it so.
+                Some(b'{' | b'[') => Form::Whole(Vec::new()),
                 Some(b'<') => Form::Page,
                 Some(_) => Form::Events(Events::default()),
             };
@@ -120,11 +121,11 @@ impl Reading {
                 draft.fail(Trouble::new(Kind::Rejected, words));
             }
             Form::Events(events) => events.finish(|data| draft.event(data, heard)),
-            Form::Whole(body) => {
-                if let Ok(reply) = serde_json::from_str::<Value>(&String::from_utf8_lossy(&body)) {
-                    draft.whole(&reply, heard);
-                }
-            }
+            Form::Whole(body) => match serde_json::from_str(&String::from_utf8_lossy(&body)) {
+                Ok(Value::Array(events)) => events.iter().for_each(|event| draft.event(&event.to_string(), heard)),
+                Ok(reply) => draft.whole(&reply, heard),
+                Err(_) => {}
+            },
         }
         draft.close()
     }

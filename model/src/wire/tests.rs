@@ -14,6 +14,7 @@ const WIRES: &[(Wire, &str, &[&str])] = &[
     (Wire::OpenAiChat, "openai_chat", &["\"finish_reason\":\"", "[DONE]"]),
     (Wire::OpenAiResponses, "openai_responses", &["\"type\":\"response.completed\"", "\"type\":\"response.incomplete\""]),
     (Wire::AnthropicMessages, "anthropic_messages", &["\"message_stop\""]),
+    (Wire::Gemini, "gemini", &["\"finishReason\":"]),
 ];
 
 /// A raw answer of the corpus.
@@ -158,10 +159,11 @@ fn the_phase_tells_how_long_to_wait() {
             reading.push(event.as_bytes(), &|_| ());
             reading.phase()
         };
-        text.split_inclusive("\n\n").map(phase).collect()
+        text.replace("\r\n", "\n").split_inclusive("\n\n").map(phase).collect()
     };
     assert_eq!(phases(Wire::OpenAiChat, "openai_chat"), [Open, Open, Open, Stopped, Stopped, Done]);
     assert_eq!(phases(Wire::OpenAiResponses, "openai_responses"), [[Open; 9].as_slice(), &[Done]].concat());
+    assert_eq!(phases(Wire::Gemini, "gemini"), [Open, Open, Stopped]);
     let messages = phases(Wire::AnthropicMessages, "anthropic_messages");
     assert_eq!(messages, [Open, Open, Open, Open, Open, Open, Stopped, Done]);
 }
@@ -240,6 +242,13 @@ fn a_reply_of_a_thousand_calls_is_enough() {
     let (outcome, _) = events(Wire::OpenAiResponses, (0..1000).map(item).chain(end));
     assert_eq!(calls(&outcome).len(), 1000);
 
+    let part = |_| r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"b"}}]}}]}"#.to_owned();
+    let (outcome, _) = events(Wire::Gemini, (0..=1000).map(part));
+    assert!(outcome.unwrap_err().message.contains("more than 1,000 calls"));
+    let end = [r#"{"candidates":[{"finishReason":"STOP"}]}"#.to_owned()];
+    let (outcome, _) = events(Wire::Gemini, (0..1000).map(part).chain(end));
+    assert_eq!(calls(&outcome).len(), 1000);
+
     let block = |index| {
         let fields = format!(r#""index":{index},"content_block":{{"type":"tool_use","id":"a","name":"b","input":{{}}}}"#);
         let (start, stop) = ("content_block_start", "content_block_stop");
@@ -259,7 +268,10 @@ fn a_usage_beyond_all_numbers_is_held_at_the_largest() {
     let messages = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{counts}}}"#);
     let counts = format!(r#"{{"input_tokens":{0},"output_tokens":{0}}}"#, u64::MAX);
     let responses = format!(r#"{{"type":"response.completed","response":{{"status":"completed","usage":{counts}}}}}"#);
-    for (wire, usage) in [(Wire::OpenAiChat, chat), (Wire::OpenAiResponses, responses), (Wire::AnthropicMessages, messages)] {
+    let counts = format!(r#"{{"promptTokenCount":{0},"thoughtsTokenCount":{0},"candidatesTokenCount":{0}}}"#, u64::MAX);
+    let gemini = format!(r#"{{"candidates":[{{"finishReason":"STOP"}}],"usageMetadata":{counts}}}"#);
+    let openai = [(Wire::OpenAiChat, chat), (Wire::OpenAiResponses, responses)];
+    for (wire, usage) in openai.into_iter().chain([(Wire::AnthropicMessages, messages), (Wire::Gemini, gemini)]) {
         assert_eq!(events(wire, [usage].into_iter()).1.map(|usage| usage.total()), Some(u64::MAX));
     }
 }

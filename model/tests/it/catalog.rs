@@ -74,28 +74,21 @@ fn what_is_no_model_is_explained() {
         "gpt-5.1",
         &none,
         expect![
-            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "openai/",
         &none,
         expect![
-            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp)"
         ],
     );
     refused(
         "opnai/gpt-5.1",
         &none,
         expect![
-            "there is no provider `opnai`; there are: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
-        ],
-    );
-    refused(
-        "gemini/gemini-4",
-        &none,
-        expect![
-            "the models of `gemini` cannot be asked yet; the providers that work are: openai, openai-chat, anthropic, openai-compatible, openrouter, ollama, vllm, llamacpp"
+            "there is no provider `opnai`; there are: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
         ],
     );
     refused("openai-compatible/m", &none, expect!["`openai-compatible/m` needs an address: --base-url http://HOST:PORT/v1"]);

@@ -1,6 +1,6 @@
 //! The HTTP model against a server that plays raw answers.
 
-use crate::support::{CHAT, MESSAGES, Play, RESPONSES, Server, Stepped, WIRES, Wire};
+use crate::support::{CHAT, GEMINI, MESSAGES, Play, RESPONSES, Server, Stepped, WIRES, Wire};
 use model::{Access, Ask, Heard, Model, Purse, connect};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn a_reply_is_read_and_the_request_is_what_was_given() {
         let Replied { stop, usage, estimated, cost, served, request_id, attempts, .. } = &asked.replied;
         assert_eq!((stop, *estimated, attempts.len()), (&Stop::End, false, 1));
         let cache_write = if wire == MESSAGES { 26 } else { 0 };
-        let reasoning = if wire == RESPONSES { 8 } else { 0 };
+        let reasoning = if [RESPONSES, GEMINI].contains(&wire) { 8 } else { 0 };
         assert_eq!(*usage, Usage { input: 100, cached: 64, cache_write, output: 20, reasoning });
         assert_eq!(*cost, Cost::NanoUsd(NanoUsd(100 * 1000 + 20 * 10_000)));
         assert_eq!((served.as_deref(), request_id.as_deref()), (Some("served-1"), Some("req_1")));
@@ -114,8 +114,9 @@ fn without_a_key_none_is_sent() {
 fn it_may_come_in_pieces_of_any_size() {
     let chat = [("text", 1), ("call", 1), ("parallel", 3), ("reasoning_openrouter", 7), ("crlf", 2), ("whole", 5)];
     let messages = [("text", 1), ("call", 1), ("parallel", 3), ("interleaved", 7), ("crlf", 2), ("whole", 5)];
+    let gemini = [("text", 1), ("call", 1), ("parallel", 3), ("thought", 7), ("lf", 2), ("array", 5)];
     let responses = [("text", 1), ("call", 1), ("parallel", 3), ("interleaved", 7), ("crlf", 2), ("whole", 5)];
-    for (wire, list) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages)] {
+    for (wire, list) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages), (GEMINI, gemini)] {
         for (name, size) in list {
             let whole = ask(wire, files(wire, &[name])).replied;
             let pieces = ask(wire, vec![Play::Pieces(wire.corpus(name), size)]).replied;
@@ -156,6 +157,25 @@ fn passing(wire: Wire) -> (&'static [&'static str], &'static [&'static str], &'s
             "whole_cut",
         ];
         return (refused, broken, &["finish_error"]);
+    }
+    if wire == GEMINI {
+        let refused = &["408", "409", "429_plain", "499", "500", "502", "503", "503_html", "504", "529"];
+        let broken = &[
+            "cut_clean",
+            "cut_chunked",
+            "cut_in_a_call",
+            "error_in_stream",
+            "error_unknown",
+            "array_cut",
+            "array_error",
+            "array_without_end",
+            "whole_error",
+            "whole_without_reason",
+            "not_json",
+            "nothing",
+            "whole_cut",
+        ];
+        return (refused, broken, &["whole_without_reason"]);
     }
     if wire == RESPONSES {
         let refused = &["408", "409", "425", "429_plain", "500", "502", "503", "503_html", "504", "529"];
@@ -220,7 +240,7 @@ fn passing_trouble_is_asked_again() {
 #[test]
 fn a_wait_that_the_provider_asks_for_is_kept() {
     let common = [("429_seconds", 17.0), ("429_date", 21.0), ("429_words", 17.252), ("error_rate_limit", 17.252)];
-    let own = [(MESSAGES, ("429_reset", 33.0)), (RESPONSES, ("failed_rate_limit", 17.252))];
+    let own = [(MESSAGES, ("429_reset", 33.0)), (RESPONSES, ("failed_rate_limit", 17.252)), (GEMINI, ("429_retry_info", 21.5))];
     let all = WIRES.into_iter().flat_map(|wire| common.map(|case| (wire, case))).chain(own);
     for (wire, (name, wait)) in all {
         let asked = ask(wire, files(wire, &[name, "text"]));
@@ -280,8 +300,24 @@ fn what_would_fail_again_is_not_asked_again() {
         ("error_invalid", "Unknown field"),
         ("failed_invalid", "not valid"),
     ];
+    let gemini = [
+        ("400", "Unknown name"),
+        ("400_key", "Check the key in GEMINI_API_KEY"),
+        ("400_signature", "thought_signature"),
+        ("400_location", "location"),
+        ("401", "Check the key in GEMINI_API_KEY"),
+        ("403", "Check the key"),
+        ("404", "the host alone"),
+        ("404_array", "models/nope is not found"),
+        ("429_day", "the quota of a day, renewed at midnight Pacific time"),
+        ("429_none", "use another key"),
+        ("missing_signature", "a signature"),
+        ("page", "web page"),
+        ("whole_stranger", "Not Found"),
+        ("error_invalid", "invalid argument"),
+    ];
     let all = chat.map(|case| (CHAT, case)).into_iter().chain(messages.map(|case| (MESSAGES, case)));
-    let all = all.chain(responses.map(|case| (RESPONSES, case)));
+    let all = all.chain(responses.map(|case| (RESPONSES, case))).chain(gemini.map(|case| (GEMINI, case)));
     for (wire, (name, advice)) in all {
         let asked = ask(wire, files(wire, &[name]));
         let Fault { class, message, .. } = asked.fault();
@@ -299,18 +335,22 @@ fn a_prompt_that_is_too_long_and_content_that_is_declined_are_told_apart() {
     let chat: Vec<&str> = chat.iter().map(String::as_str).chain(["413", "error_context_in_stream"]).collect();
     let messages = vec!["400_context", "400_context_output", "413", "error_context"];
     let responses = vec!["400_context", "413", "failed_context"];
-    for (wire, full) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages)] {
+    let gemini = vec!["400_context", "413", "error_context"];
+    for (wire, full) in [(CHAT, chat), (RESPONSES, responses), (MESSAGES, messages), (GEMINI, gemini)] {
         for name in full {
             assert_eq!(ask(wire, files(wire, &[name])).fault().class, FaultClass::ContextFull, "{name}");
         }
     }
-    let responses = [(RESPONSES, "400_policy"), (RESPONSES, "failed_policy")];
-    for (wire, name) in [(CHAT, "400_policy"), (CHAT, "403_moderation"), (MESSAGES, "400_policy")].into_iter().chain(responses) {
+    let others = [(RESPONSES, "400_policy"), (RESPONSES, "failed_policy"), (GEMINI, "blocked"), (GEMINI, "blocked_with_words")];
+    for (wire, name) in [(CHAT, "400_policy"), (CHAT, "403_moderation"), (MESSAGES, "400_policy")].into_iter().chain(others) {
         assert_eq!(ask(wire, files(wire, &[name])).fault().class, FaultClass::Refused, "{name}");
     }
     let declined = [(CHAT, "declined"), (CHAT, "content_filter"), (MESSAGES, "refusal"), (MESSAGES, "refusal_at_once")];
+    let gemini = ["safety", "recitation", "prohibited_content", "blocklist", "spii", "language"];
+    let gemini = gemini.map(|reason| (GEMINI, format!("finish_{reason}")));
+    let gemini = gemini.iter().map(|(wire, name)| (*wire, name.as_str())).chain([(GEMINI, "declined_at_once")]);
     let responses = [(RESPONSES, "declined"), (RESPONSES, "content_filter")];
-    for (wire, name) in declined.into_iter().chain(responses) {
+    for (wire, name) in declined.into_iter().chain(responses).chain(gemini) {
         assert_eq!(ask(wire, files(wire, &[name])).replied.stop, Stop::Refused, "{name}");
     }
 }
@@ -319,7 +359,10 @@ fn a_prompt_that_is_too_long_and_content_that_is_declined_are_told_apart() {
 fn a_void_reply_is_paid_for_and_asked_for_twice_more() {
     let chat = ["empty", "blank", "reasoning_alone", "length_reasoning"];
     let messages = ["empty", "blank", "thinking_alone", "length_thinking"];
-    for (wire, names) in [(CHAT, chat), (RESPONSES, chat), (MESSAGES, messages)] {
+    // Replies that the model failed at are paid for as well.
+    let gemini = ["empty", "blank", "thought_alone", "length_thought", "malformed_call", "unexpected_call", "finish_other"];
+    let all = [(CHAT, &chat[..]), (RESPONSES, &chat), (MESSAGES, &messages), (GEMINI, &gemini)];
+    for (wire, names) in all {
         for name in names {
             let asked = ask(wire, files(wire, &[name, name, name]));
             assert_eq!(asked.fault().class, FaultClass::Unavailable, "{name}");

@@ -57,7 +57,8 @@ fn check(id: &str, messages: &[Message], expected: Expect) {
             .replace("\"messages\":[", "\"messages\":[\n")
             .replace("},{\"role\"", "},\n{\"role\"")
             .replace("\"input\":[", "\"input\":[\n")
-            .replace("},{\"type\"", "},\n{\"type\""),
+            .replace("},{\"type\"", "},\n{\"type\"")
+            .replace("\"contents\":[", "\"contents\":[\n"),
     );
 }
 
@@ -161,6 +162,63 @@ fn the_key_of_the_cache_is_that_of_the_beginning() {
     assert_eq!(one, key("Be brief.", &tools(), &responses()));
     assert_ne!(one, key("Be long.", &tools(), &[]));
     assert_ne!(one, key("Be brief.", &[], &[]));
+}
+
+/// What Gemini said on its own wire, and what it is told after it.
+fn gemini() -> Vec<Message> {
+    let signed =
+        |on: &str, text: &str| Said::Opaque { wire: "gemini".to_owned(), json: json!({"on": on, "thoughtSignature": text}) };
+    let call = |id: &str| Said::Call { id: id.to_owned(), name: "bash".to_owned(), arguments: "not sent".to_owned() };
+    let [task, mut reply, results @ ..] = <[Message; 7]>::try_from(conversation()).unwrap();
+    if let Message::Reply { parts, calls } = &mut reply {
+        *parts = vec![
+            Said::Reasoning { text: "Look first.".to_owned() },
+            signed("thought", "b25l"),
+            Said::Reasoning { text: "And then?".to_owned() },
+            Said::Text { text: "I look.".to_owned() },
+            signed("call", "dHdv"),
+            call("fc_1"),
+            call("fc_1"),
+            Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
+            signed("text", "dGhyZWU="),
+        ];
+        calls[1].name = "read".to_owned();
+    }
+    let later = Message::Reply {
+        parts: vec![
+            signed("text", "Zm91cg=="),
+            Said::Text { text: "So.".to_owned() },
+            call(""),
+            Said::Opaque { wire: "another".to_owned(), json: json!({"on": "text", "thoughtSignature": "x"}) },
+        ],
+        calls: vec![SentCall { id: CallId::new(Seq(9), 0), name: "bash".to_owned(), arguments: "no object".to_owned() }],
+    };
+    let result = Message::Result { id: CallId::new(Seq(9), 0), status: Status::Ok, content: vec![Part::text("b.rs")] };
+    [vec![task, reply], results.to_vec(), vec![later, result]].concat()
+}
+
+#[test]
+fn a_signature_goes_back_on_the_part_that_it_came_on() {
+    check(
+        "gemini/unheard-of",
+        &gemini(),
+        expect![[r#"
+        {"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"bash","description":"Runs a command.","parametersJsonSchema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}]}],"contents":[
+        {"role":"user","parts":[{"text":"Mend \"it\".\n"},{"text":"[image not sent: this wire has no images yet]"}]},
+        {"role":"model","parts":[{"text":"And then?","thought":true,"thoughtSignature":"b25l"},{"text":"I look."},{"functionCall":{"id":"fc_1","name":"bash","args":{"command":"ls"}},"thoughtSignature":"dHdv"},{"functionCall":{"id":"c2_1","name":"read","args":{}}},{"text":"","thoughtSignature":"dGhyZWU="}]},
+        {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"bash","response":{"output":"a.rs"}}},{"functionResponse":{"id":"c2_1","name":"read","response":{"error":"the arguments are not JSON"}}}]},
+        {"role":"model","parts":[{"text":"Done."}]},
+        {"role":"user","parts":[{"text":"Go on."}]},
+        {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}}}]},
+        {"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"b.rs"}}}]}],"generationConfig":{"maxOutputTokens":8192}}"#]],
+    );
+}
+
+#[test]
+fn a_gemini_that_reasons_is_asked_for_its_thoughts() {
+    let spec = ModelSpec { effort: Some("low".to_owned()), reasons: Some(true), ..spec("gemini/unheard-of") };
+    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    expect![[r#"{"contents":[],"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"maxOutputTokens":10}}"#]].assert_eq(&body);
 }
 
 /// What was recorded before `openai/NAME` changed its wire is rendered as it was sent.
@@ -340,22 +398,23 @@ fn bodies(spec: &ModelSpec, system: &str, messages: &[Message]) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..5) {
-        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openai-chat/gpt-4.1", "ollama/m", "anthropic/claude-opus-5"];
+    fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..6) {
+        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openai-chat/gpt-4.1", "ollama/m", "anthropic/claude-opus-5", "gemini/gemini-2.5-pro"];
         let bodies = bodies(&spec(ids[id]), &system, &messages);
         let whole = bodies.last().unwrap();
         let read: serde_json::Value = serde_json::from_str(whole).unwrap();
         // An item of its own for each text and call, where there are no messages that hold them.
-        let most = if read["messages"].is_array() { messages.len() + 1 } else { 7 * messages.len() };
-        prop_assert!(read["messages"].as_array().or(read["input"].as_array()).unwrap().len() <= most);
+        let most = if !read["input"].is_array() { messages.len() + 1 } else { 7 * messages.len() };
+        prop_assert!(read["messages"].as_array().or(read["input"].as_array()).or(read["contents"].as_array()).unwrap().len() <= most);
         for (count, earlier) in bodies.iter().enumerate() {
             // The results of one reply, which come together, are one message there.
             let amid = messages[..count].last().into_iter().chain(messages.get(count));
             if ids[id].starts_with("anthropic/") && amid.filter(|message| matches!(message, Message::Result { .. })).count() == 2 {
                 continue;
             }
-            let extends = whole.starts_with(&earlier[..earlier.rfind(']').unwrap()]);
-            prop_assert!(extends, "{} does not extend {}", whole, earlier);
+            // A content of Gemini's may get more parts.
+            let end = earlier.rfind(r#"]}],"generationConfig""#).or(earlier.rfind(']')).unwrap();
+            prop_assert!(whole.starts_with(&earlier[..end]), "{} does not extend {}", whole, earlier);
         }
     }
 

@@ -43,8 +43,16 @@ pub const RESPONSES: Wire =
 pub const MESSAGES: Wire =
     Wire { provider: "anthropic", path: "/messages", key: ("x-api-key", ""), folder: "anthropic_messages" };
 
+/// Gemini's generateContent.
+pub const GEMINI: Wire = Wire {
+    provider: "gemini",
+    path: "/models/test:streamGenerateContent?alt=sse",
+    key: ("x-goog-api-key", ""),
+    folder: "gemini",
+};
+
 /// Every wire.
-pub const WIRES: [Wire; 3] = [CHAT, RESPONSES, MESSAGES];
+pub const WIRES: [Wire; 4] = [CHAT, RESPONSES, MESSAGES, GEMINI];
 
 impl Wire {
     /// The bytes of a file of the corpus.

@@ -16,11 +16,13 @@ pub enum Wire {
     Responses,
     /// Anthropic's Messages.
     Messages,
+    /// Gemini's generateContent.
+    Gemini,
 }
 
 impl Wire {
     /// Every wire.
-    pub const ALL: [Wire; 3] = [Wire::Chat, Wire::Responses, Wire::Messages];
+    pub const ALL: [Wire; 4] = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini];
 
     /// The model to ask at the server behind `base_url`, as arguments of the program.
     pub fn arguments(self, base_url: &str) -> Vec<&str> {
@@ -28,6 +30,7 @@ impl Wire {
             Wire::Chat => vec!["--model", "openai-compatible/scripted", "--base-url", base_url],
             Wire::Responses => vec!["--model", "openai/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
             Wire::Messages => vec!["--model", "anthropic/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
+            Wire::Gemini => vec!["--model", "gemini/scripted", "--base-url", base_url, "--key-env", "TEST_KEY"],
         }
     }
 }
@@ -171,6 +174,7 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<St
         Some("/v1/chat/completions") => Wire::Chat,
         Some("/v1/responses") => Wire::Responses,
         Some("/v1/messages") => Wire::Messages,
+        Some("/v1/models/scripted:streamGenerateContent?alt=sse") => Wire::Gemini,
         other => panic!("a request to {other:?}"),
     };
     loop {
@@ -182,6 +186,7 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<St
             None if line.trim_end().is_empty() => break,
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.trim().parse().ok()?,
             Some((name, value)) if name.eq_ignore_ascii_case("authorization") => key = Some(value.trim().to_owned()),
+            Some((name, value)) if name.eq_ignore_ascii_case("x-goog-api-key") => key = Some(value.trim().to_owned()),
             Some((name, value)) if name.eq_ignore_ascii_case("x-api-key") => key = Some(value.trim().to_owned()),
             _ => {}
         }
@@ -206,6 +211,7 @@ fn response(wire: Wire, answer: &Answer) -> (String, String) {
         Wire::Chat => chat(answer),
         Wire::Responses => responses(answer),
         Wire::Messages => messages(answer),
+        Wire::Gemini => gemini(answer),
     };
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
     (head, body)
@@ -215,6 +221,7 @@ fn response(wire: Wire, answer: &Answer) -> (String, String) {
 fn error(wire: Wire, status: u16, words: &str) -> Value {
     match wire {
         Wire::Chat | Wire::Responses => json!({"error": {"message": words, "type": "error", "code": null}}),
+        Wire::Gemini => json!({"error": {"code": status, "message": words, "status": "TROUBLE"}}),
         Wire::Messages => {
             let kind = match status {
                 401 => "authentication_error",
@@ -266,6 +273,49 @@ fn chat(answer: &Answer) -> String {
     chunk(json!({}), Some(answer.finish.as_deref().unwrap_or(usual)));
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}});
     body + &format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "model": "scripted", "choices": [], "usage": usage}))
+}
+
+fn gemini(answer: &Answer) -> String {
+    let mut body = String::new();
+    let mut chunk = |fields: Value| body.push_str(&format!("data: {fields}\r\n\r\n"));
+    let usage =
+        json!({"promptTokenCount": 100, "cachedContentTokenCount": 90, "candidatesTokenCount": 10, "totalTokenCount": 110});
+    let part = |part: Value| {
+        let content = json!({"role": "model", "parts": [part]});
+        json!({"candidates": [{"index": 0, "content": content}], "usageMetadata": usage, "modelVersion": "scripted"})
+    };
+    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
+    if !text.is_empty() {
+        chunk(part(json!({"text": text})));
+    }
+    if let Some(status) = answer.status {
+        chunk(error(Wire::Gemini, status, answer.error.as_deref().unwrap_or("trouble")));
+        return body;
+    }
+    for (place, call) in answer.calls.iter().enumerate() {
+        // An empty id is none; arguments are an object, where they are JSON.
+        let args = match &call["arguments"] {
+            Value::String(text) => serde_json::from_str(text).unwrap_or(call["arguments"].clone()),
+            other => other.clone(),
+        };
+        let mut function = json!({"name": call["name"], "args": args});
+        let id = id(place, call);
+        if !id.is_empty() {
+            function["id"] = id.into();
+        }
+        chunk(part(json!({"functionCall": function})));
+    }
+    if answer.no_end {
+        return body;
+    }
+    let reason = match answer.finish.as_deref() {
+        Some("length") => "MAX_TOKENS",
+        Some("content_filter") => "SAFETY",
+        Some(other) => panic!("no reason to stop: {other}"),
+        None => "STOP",
+    };
+    chunk(json!({"candidates": [{"index": 0, "finishReason": reason}], "usageMetadata": usage}));
+    body
 }
 
 fn responses(answer: &Answer) -> String {

@@ -1,0 +1,300 @@
+//! The request body: first what stays, then what grows, last what a small budget changes.
+
+use super::{On, Signature, WIRE};
+use crate::{Message, SentCall};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{CallId, ModelSpec, Part, Said, Status, ToolSpec};
+
+/// The body as far as it is written: everything up to the last content.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    text: String,
+    /// Whether a content stands in it.
+    begun: bool,
+    /// The last content, while it may get more parts.
+    open: Option<Open>,
+    /// The calls of the last reply, to name them in their results.
+    calls: Vec<Named>,
+    /// The ids of calls that were sent so far.
+    ids: BTreeSet<String>,
+    thinking: String,
+}
+
+/// A content that may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// Results of one reply stand in one content: the API wants as many results after a reply as it made calls.
+    Results,
+    /// Replies without anything between them stand in one content: the API wants calls right after a user's content.
+    Replies,
+}
+
+/// A call under the names that it is sent by.
+#[derive(Clone, Debug)]
+struct Named {
+    ours: CallId,
+    /// Absent where the model gave none: results then belong to calls by order and name.
+    id: Option<String>,
+    name: String,
+}
+
+impl Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+        let head = Head {
+            system_instruction: (!system.is_empty()).then_some(Instruction { parts: [Words { text: system }] }),
+            tools: (!tools.is_empty()).then(|| [Tools { function_declarations: tools.iter().map(tool).collect() }]),
+        };
+        let mut text = json(&head);
+        text.pop();
+        text.push_str(if text.len() > 1 { ",\"contents\":[" } else { "\"contents\":[" });
+        let thinking = match (spec.reasons, spec.effort.as_deref()) {
+            (Some(true), level) => json(&Thinking { include_thoughts: true, thinking_level: level }),
+            (Some(false) | None, _) => String::new(),
+        };
+        Writing { text, begun: false, open: None, calls: Vec::new(), ids: BTreeSet::new(), thinking }
+    }
+
+    pub(crate) fn push(&mut self, message: &Message) {
+        match message {
+            Message::User(parts) => {
+                let texts: Vec<String> = parts.iter().map(word).filter(|text| !text.trim().is_empty()).collect();
+                let parts: Vec<String> = texts.iter().map(|text| json(&Words { text })).collect();
+                self.close();
+                if !parts.is_empty() {
+                    self.begin("user");
+                    self.text.push_str(&parts.join(","));
+                    self.text.push_str("]}");
+                }
+            }
+            Message::Reply { parts, calls } => {
+                let parts = self.said(parts, calls);
+                if !parts.is_empty() {
+                    self.go_on(Open::Replies, "model");
+                    self.text.push_str(&parts.join(","));
+                }
+            }
+            Message::Result { id, status, content } => self.result(id, *status, content),
+        }
+    }
+
+    /// What came of a call of the last reply; anything else would be refused.
+    fn result(&mut self, ours: &CallId, status: Status, content: &[Part]) {
+        let Some(Named { id, name, .. }) = self.calls.iter().find(|call| call.ours == *ours).cloned() else { return };
+        self.go_on(Open::Results, "user");
+        let words = content.iter().map(word).collect::<Vec<_>>().join("\n");
+        let response = match status {
+            Status::Ok => Response::Output(words),
+            Status::Failed | Status::Denied | Status::TimedOut | Status::Interrupted | Status::Unavailable => {
+                Response::Error(words)
+            }
+        };
+        let result = FunctionResponse { id: id.as_deref(), name: &name, response };
+        self.text.push_str(&json(&Reply::FunctionResponse(result)));
+    }
+
+    /// The parts of a reply in the order in which they came, each with the signature that it came with.
+    fn said(&mut self, parts: &[Said], calls: &[SentCall]) -> Vec<String> {
+        self.calls.clear();
+        let (mut calls, mut sent) = (calls.iter(), Vec::new());
+        let mut signature: Option<Signature> = None;
+        for part in parts {
+            let (on, text) = match part {
+                Said::Opaque { wire, json } if wire == WIRE => {
+                    sent.extend(alone(signature.take()));
+                    signature = Signature::deserialize(json).ok();
+                    continue;
+                }
+                Said::Text { text } => (On::Text, text.as_str()),
+                Said::Reasoning { text } => (On::Thought, text.as_str()),
+                Said::Call { .. } => (On::Call, ""),
+                Said::Opaque { .. } | Said::Cut { .. } => continue,
+            };
+            let own = match signature.take_if(|signature| signature.on == on) {
+                Some(signature) => Some(signature.signature),
+                None => {
+                    sent.extend(alone(signature.take()));
+                    None
+                }
+            };
+            match part {
+                Said::Call { id, .. } => sent.extend(calls.next().map(|call| self.call(call, id, own))),
+                // What was thought is not sent back, only its signatures are.
+                Said::Reasoning { .. } if own.is_none() => {}
+                _ if text.trim().is_empty() && own.is_none() => {}
+                _ => sent.push(json(&Signed { text, thought: on == On::Thought, thought_signature: own })),
+            }
+        }
+        sent.extend(alone(signature));
+        sent.extend(calls.map(|call| self.call(call, "", None)));
+        sent
+    }
+
+    /// A call. The model's id goes back with it, unless an earlier call had the same: then ours tells them apart.
+    fn call(&mut self, call: &SentCall, id: &str, thought_signature: Option<String>) -> String {
+        let id = match id {
+            "" => None,
+            id if self.ids.insert(id.to_owned()) => Some(id.to_owned()),
+            _ => Some(call.id.as_str().to_owned()),
+        };
+        self.calls.push(Named { ours: call.id.clone(), id: id.clone(), name: call.name.clone() });
+        // The API takes an object and nothing else.
+        let is_object = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(&call.arguments).is_ok();
+        let args = if is_object { call.arguments.trim() } else { "{}" };
+        let args = RawValue::from_string(args.to_owned()).expect("what was read as JSON is JSON");
+        let function_call = FunctionCall { id, name: &call.name, args };
+        json(&Calling { function_call, thought_signature })
+    }
+
+    /// A further part of an open content, or the first of a new one.
+    fn go_on(&mut self, kind: Open, role: &str) {
+        if self.open == Some(kind) {
+            self.text.push(',');
+            return;
+        }
+        self.close();
+        self.begin(role);
+        self.open = Some(kind);
+    }
+
+    fn close(&mut self) {
+        if self.open.take().is_some() {
+            self.text.push_str("]}");
+        }
+    }
+
+    fn begin(&mut self, role: &str) {
+        if self.begun {
+            self.text.push(',');
+        }
+        self.begun = true;
+        self.text.push_str(&format!(r#"{{"role":"{role}","parts":["#));
+    }
+
+    pub(crate) fn body(&self, max_output: u64) -> String {
+        let end = if self.open.is_some() { "]}" } else { "" };
+        let thinking = if self.thinking.is_empty() { String::new() } else { format!("\"thinkingConfig\":{},", self.thinking) };
+        let tail = format!("],\"generationConfig\":{{{thinking}\"maxOutputTokens\":{max_output}}}}}");
+        [&*self.text, end, &tail].concat()
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
+}
+
+/// A signature that came on a text without words.
+fn alone(signature: Option<Signature>) -> Option<String> {
+    let Signature { signature, .. } = signature.filter(|signature| signature.on == On::Text)?;
+    Some(json(&Signed { text: "", thought: false, thought_signature: Some(signature) }))
+}
+
+/// The fields before the contents, in the order in which they are sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: [Words<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Words<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Function<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// JSON Schema as it is; the older `parameters` takes only some of its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<&'a Value>,
+}
+
+fn tool(spec: &ToolSpec) -> Function<'_> {
+    let ToolSpec { name, description, parameters, read_only: _ } = spec;
+    // A tool without parameters has no schema of them.
+    let some = parameters["properties"].as_object().is_some_and(|properties| !properties.is_empty());
+    Function { name, description, parameters_json_schema: some.then_some(parameters) }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thinking<'a> {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Signed<'a> {
+    text: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Calling<'a> {
+    function_call: FunctionCall<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: &'a str,
+    args: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Reply<'a> {
+    FunctionResponse(FunctionResponse<'a>),
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Response,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Response {
+    Output(String),
+    Error(String),
+}
+
+/// The words of a part. What is not words is named as left out, so that nobody takes it for sent.
+fn word(part: &Part) -> String {
+    match part {
+        Part::Text { text } => text.clone(),
+        Part::Image { .. } => "[image not sent: this wire has no images yet]".to_owned(),
+        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]"),
+    }
+}
