@@ -32,8 +32,13 @@ pub enum CatalogError {
     #[error("there is no provider `{0}`; there are: {known}. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url", known = known())]
     UnknownProvider(String),
     /// The provider has no address of its own.
-    #[error("`{0}` needs an address: --base-url http://HOST:PORT/v1")]
-    NeedsBaseUrl(String),
+    #[error("`{id}` needs an address: --base-url {form}")]
+    NeedsBaseUrl {
+        /// The model.
+        id: String,
+        /// What such an address looks like.
+        form: &'static str,
+    },
     /// The address is none.
     #[error("`{url}` cannot be a base URL: {why}")]
     BadBaseUrl {
@@ -53,7 +58,11 @@ fn known() -> String {
 pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> {
     let row = provider_of(id)?;
     let name = &id[row.name.len() + 1..];
-    let base_url = overrides.base_url.as_deref().or(row.base_url).ok_or_else(|| CatalogError::NeedsBaseUrl(id.to_owned()))?;
+    let base_url = overrides
+        .base_url
+        .as_deref()
+        .or(row.base_url)
+        .ok_or_else(|| CatalogError::NeedsBaseUrl { id: id.to_owned(), form: row.form })?;
     let base_url = checked(base_url)?;
     let known = TABLE.model(row.models, name);
     let effort = known.and_then(|model| match row.wire {

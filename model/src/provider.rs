@@ -1,6 +1,10 @@
 //! Providers as rows of data: where they are, which variables they want, and what their servers take.
 
+mod rows;
+
 use crate::wire::Wire;
+use rows::COMPATIBLE;
+pub(crate) use rows::PROVIDERS;
 
 /// A provider of models, and what its requests must look like.
 #[derive(Debug)]
@@ -12,6 +16,8 @@ pub struct Provider {
     /// Its address, if it has a usual one, as people name it: with the version (`/v1`) where that is usual; without a slash
     /// at the end.
     pub base_url: Option<&'static str>,
+    /// What another address of it looks like.
+    pub(crate) form: &'static str,
     /// The variable that names another address. Nothing here reads it.
     pub base_url_var: Option<&'static str>,
     /// The variable that holds the key. Nothing here reads it.
@@ -24,6 +30,12 @@ pub struct Provider {
     pub(crate) max_tokens_field: &'static str,
     /// The field in which reasoning goes back.
     pub(crate) reasoning: ReasoningField,
+    /// Whether a stream has to be asked for its usage.
+    pub(crate) usage: UsageInStream,
+    /// The ids that calls go back under.
+    pub(crate) call_ids: CallIds,
+    /// Where all this was read, for people.
+    pub source: &'static str,
 }
 
 /// Whether a provider answers without a key.
@@ -46,6 +58,24 @@ pub(crate) enum ReasoningField {
     AsItCame,
 }
 
+/// Whether a stream has to be asked for its usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsageInStream {
+    /// It has to be.
+    Asked,
+    /// It always comes, and asking for it is refused.
+    Always,
+}
+
+/// The ids that calls go back under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallIds {
+    /// Ours.
+    Ours,
+    /// Nine letters or digits, made of ours.
+    Nine,
+}
+
 impl Provider {
     /// Whether `base_url` lies on the provider's own host, so that its key may be sent there.
     pub fn is_at(&self, base_url: &str) -> bool {
@@ -53,96 +83,6 @@ impl Provider {
         self.base_url.and_then(place).is_some_and(|own| Some(own) == place(base_url))
     }
 }
-
-/// The row for a server that nothing is known about.
-const COMPATIBLE: Provider = Provider {
-    name: "openai-compatible",
-    wire: Wire::OpenAiChat,
-    base_url: None,
-    base_url_var: None,
-    key_var: "AUTOSAGE_API_KEY",
-    key: KeyUse::Optional,
-    models: "openai-compatible",
-    max_tokens_field: "max_tokens",
-    reasoning: ReasoningField::AsItCame,
-};
-
-/// OpenAI's models on Chat Completions. What is said here of that wire also goes for the records of runs which asked
-/// `openai/NAME` on it.
-const OPENAI_CHAT: Provider = Provider {
-    name: "openai-chat",
-    base_url: Some("https://api.openai.com/v1"),
-    base_url_var: Some("OPENAI_BASE_URL"),
-    key_var: "OPENAI_API_KEY",
-    key: KeyUse::Required,
-    models: "openai",
-    max_tokens_field: "max_completion_tokens",
-    reasoning: ReasoningField::Never,
-    ..COMPATIBLE
-};
-
-/// Every provider that works.
-pub(crate) const PROVIDERS: &[Provider] = &[
-    Provider { name: "openai", wire: Wire::OpenAiResponses, ..OPENAI_CHAT },
-    OPENAI_CHAT,
-    Provider {
-        name: "anthropic",
-        models: "anthropic",
-        wire: Wire::AnthropicMessages,
-        base_url: Some("https://api.anthropic.com"),
-        base_url_var: Some("ANTHROPIC_BASE_URL"),
-        key_var: "ANTHROPIC_API_KEY",
-        key: KeyUse::Required,
-        ..COMPATIBLE
-    },
-    Provider {
-        name: "gemini",
-        wire: Wire::Gemini,
-        models: "gemini",
-        base_url: Some("https://generativelanguage.googleapis.com"),
-        base_url_var: Some("GOOGLE_GEMINI_BASE_URL"),
-        key_var: "GEMINI_API_KEY",
-        key: KeyUse::Required,
-        ..COMPATIBLE
-    },
-    COMPATIBLE,
-    Provider {
-        name: "openrouter",
-        models: "openrouter",
-        base_url: Some("https://openrouter.ai/api/v1"),
-        base_url_var: Some("OPENROUTER_BASE_URL"),
-        key_var: "OPENROUTER_API_KEY",
-        key: KeyUse::Required,
-        reasoning: ReasoningField::Named("reasoning"),
-        ..COMPATIBLE
-    },
-    Provider {
-        name: "ollama",
-        models: "ollama",
-        base_url: Some("http://127.0.0.1:11434/v1"),
-        base_url_var: Some("OLLAMA_BASE_URL"),
-        key_var: "OLLAMA_API_KEY",
-        reasoning: ReasoningField::Named("reasoning"),
-        ..COMPATIBLE
-    },
-    Provider {
-        name: "vllm",
-        models: "vllm",
-        base_url: Some("http://127.0.0.1:8000/v1"),
-        base_url_var: Some("VLLM_BASE_URL"),
-        key_var: "VLLM_API_KEY",
-        ..COMPATIBLE
-    },
-    Provider {
-        name: "llamacpp",
-        models: "llamacpp",
-        base_url: Some("http://127.0.0.1:8080/v1"),
-        base_url_var: Some("LLAMACPP_BASE_URL"),
-        key_var: "LLAMA_API_KEY",
-        reasoning: ReasoningField::Named("reasoning_content"),
-        ..COMPATIBLE
-    },
-];
 
 /// The row called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Provider> {
@@ -152,4 +92,67 @@ pub(crate) fn find(name: &str) -> Option<&'static Provider> {
 /// The row called `name`; for a name from elsewhere (a recording, a later version) the one that suits any server.
 pub(crate) fn row(name: &str) -> &'static Provider {
     find(name).unwrap_or(&COMPATIBLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn every_row_stands_for_itself() {
+        let mut table = String::new();
+        for row in PROVIDERS {
+            let Provider { name, wire, base_url, base_url_var, key_var, key, models, .. } = row;
+            let (base_url, variable) = (base_url.unwrap_or("-"), base_url_var.unwrap_or("-"));
+            table += &format!("{name}: {} {base_url} ({variable}) {key_var} {key:?}", wire.name());
+            if *wire == Wire::OpenAiChat {
+                table += &format!(" | {} {:?} {:?} {:?}", row.max_tokens_field, row.reasoning, row.usage, row.call_ids);
+            }
+            let of_models = if models == name { String::new() } else { format!(" | models of {models}") };
+            table += &format!("{of_models}\n    {}\n", row.source);
+            assert!(!row.source.is_empty() && PROVIDERS.iter().filter(|other| other.name == *name).count() == 1, "{name}");
+            assert!(find(models).is_some(), "{name} has the models of {models}");
+        }
+        expect![[r#"
+            openai: openai-responses https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required
+                developers.openai.com/api/reference/resources/responses
+            openai-chat: openai-chat https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required | max_completion_tokens Never Asked Ours | models of openai
+                developers.openai.com/api/reference/resources/chat
+            anthropic: anthropic-messages https://api.anthropic.com (ANTHROPIC_BASE_URL) ANTHROPIC_API_KEY Required
+                platform.claude.com/docs/en/api/messages
+            gemini: gemini https://generativelanguage.googleapis.com (GOOGLE_GEMINI_BASE_URL) GEMINI_API_KEY Required
+                ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py
+            azure: openai-responses - (-) AZURE_OPENAI_API_KEY Required
+                learn.microsoft.com/azure/foundry/openai/api-version-lifecycle
+            openrouter: openai-chat https://openrouter.ai/api/v1 (OPENROUTER_BASE_URL) OPENROUTER_API_KEY Required | max_tokens Named("reasoning") Asked Ours
+                openrouter.ai/docs/use-cases/reasoning-tokens
+            deepseek: openai-chat https://api.deepseek.com (DEEPSEEK_BASE_URL) DEEPSEEK_API_KEY Required | max_tokens Named("reasoning_content") Asked Ours
+                api-docs.deepseek.com/guides/thinking_mode
+            qwen: openai-chat https://dashscope-intl.aliyuncs.com/compatible-mode/v1 (DASHSCOPE_BASE_URL) DASHSCOPE_API_KEY Required | max_tokens AsItCame Asked Ours
+                alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope (newer workspaces have a host of their own)
+            kimi: openai-chat https://api.moonshot.ai/v1 (MOONSHOT_BASE_URL) MOONSHOT_API_KEY Required | max_tokens Named("reasoning_content") Asked Ours
+                ai-sdk.dev/providers/ai-sdk-providers/moonshotai; reasoning: librechat.ai/docs/configuration/librechat_yaml/ai_endpoints/moonshot
+            glm: openai-chat https://api.z.ai/api/paas/v4 (ZAI_BASE_URL) ZAI_API_KEY Required | max_tokens AsItCame Asked Ours
+                hexdocs.pm/req_llm (guides/zai); key and address: docs.openclaw.ai/providers/zai
+            minimax: anthropic-messages https://api.minimax.io/anthropic (MINIMAX_BASE_URL) MINIMAX_API_KEY Required
+                docs.litellm.ai/docs/providers/minimax; thinking: platform.minimax.io/docs/api-reference/text-openai-api
+            mistral: openai-chat https://api.mistral.ai/v1 (MISTRAL_BASE_URL) MISTRAL_API_KEY Required | max_tokens Never Always Nine
+                docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids: github.com/mistralai/mistral-common (validator)
+            groq: openai-chat https://api.groq.com/openai/v1 (GROQ_BASE_URL) GROQ_API_KEY Required | max_completion_tokens Never Asked Ours
+                console.groq.com/docs/openai
+            xai: openai-chat https://api.x.ai/v1 (XAI_BASE_URL) XAI_API_KEY Required | max_tokens Never Asked Ours
+                docs.x.ai/docs/guides/chat
+            openai-compatible: openai-chat - (-) AUTOSAGE_API_KEY Optional | max_tokens AsItCame Asked Ours
+                developers.openai.com/api/reference/resources/chat
+            ollama: openai-chat http://127.0.0.1:11434/v1 (OLLAMA_BASE_URL) OLLAMA_API_KEY Optional | max_tokens Named("reasoning") Asked Ours
+                docs.ollama.com/openai
+            vllm: openai-chat http://127.0.0.1:8000/v1 (VLLM_BASE_URL) VLLM_API_KEY Optional | max_tokens AsItCame Asked Ours
+                docs.vllm.ai/en/latest/serving/openai_compatible_server
+            llamacpp: openai-chat http://127.0.0.1:8080/v1 (LLAMACPP_BASE_URL) LLAMA_API_KEY Optional | max_tokens Named("reasoning_content") Asked Ours
+                github.com/ggml-org/llama.cpp tools/server
+            lmstudio: openai-chat http://127.0.0.1:1234/v1 (LMSTUDIO_BASE_URL) LM_API_TOKEN Optional | max_tokens AsItCame Asked Ours
+                lmstudio.ai/docs/api/openai-api
+        "#]].assert_eq(&table);
+    }
 }

@@ -114,6 +114,14 @@ impl Draft {
         if let Some(text) = words("content") {
             self.add_text(text, heard);
         }
+        // Mistral's models that think send a list of parts.
+        for part in said["content"].as_array().into_iter().flatten() {
+            let thought = part["thinking"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+            thought.filter(|text| !text.is_empty()).for_each(|text| self.add_reasoning(text, None, heard));
+            if let Some(text) = part["text"].as_str().filter(|text| !text.is_empty()) {
+                self.add_text(text, heard);
+            }
+        }
         if let Some(text) = words("refusal") {
             self.declined = true;
             self.add_text(text, heard);

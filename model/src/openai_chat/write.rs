@@ -1,11 +1,12 @@
 //! The request body: first what stays, then what grows, last what a small budget changes.
 
 use super::{Kept, WIRE};
-use crate::provider::{self, Provider, ReasoningField};
+use crate::provider::{self, CallIds, Provider, ReasoningField, UsageInStream};
 use crate::{Message, SentCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trace::{ModelSpec, Part, Said, ToolSpec};
+use std::borrow::Cow;
+use trace::{CallId, ModelSpec, Part, Said, ToolSpec};
 
 /// The body as far as it is written: everything up to the last message.
 #[derive(Clone, Debug)]
@@ -18,17 +19,18 @@ pub(crate) struct Writing {
 
 impl Writing {
     pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+        let row = provider::row(&spec.provider);
         let head = Head {
             model: &spec.name,
             stream: true,
-            stream_options: StreamOptions { include_usage: true },
+            stream_options: (row.usage == UsageInStream::Asked).then_some(StreamOptions { include_usage: true }),
             reasoning_effort: spec.effort.as_deref(),
             tools: tools.iter().map(tool).collect(),
         };
         let mut text = json(&head);
         text.pop();
         text.push_str(",\"messages\":[");
-        let mut writing = Writing { text, begun: false, row: provider::row(&spec.provider) };
+        let mut writing = Writing { text, begun: false, row };
         if !system.is_empty() {
             writing.append(&Turn::System { content: system });
         }
@@ -36,7 +38,7 @@ impl Writing {
     }
 
     pub(crate) fn push(&mut self, message: &Message) {
-        if let Some(turn) = turn(message, self.row.reasoning) {
+        if let Some(turn) = turn(message, self.row) {
             self.append(&turn);
         }
     }
@@ -64,7 +66,8 @@ fn json(value: &impl Serialize) -> String {
 struct Head<'a> {
     model: &'a str,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +109,7 @@ enum Turn<'a> {
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: String,
     },
 }
@@ -124,7 +127,7 @@ struct Thought {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: CallFunction<'a>,
 }
@@ -141,10 +144,12 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
 }
 
 /// A message as it is sent; `None` for a reply of which nothing is sent (only reasoning, or a call that was cut off).
-fn turn(message: &Message, field: ReasoningField) -> Option<Turn<'_>> {
+fn turn<'a>(message: &'a Message, row: &Provider) -> Option<Turn<'a>> {
     match message {
         Message::User(parts) => Some(Turn::User { content: words(parts) }),
-        Message::Result { id, status: _, content } => Some(Turn::Tool { tool_call_id: id.as_str(), content: words(content) }),
+        Message::Result { id, status: _, content } => {
+            Some(Turn::Tool { tool_call_id: call_id(id, row.call_ids), content: words(content) })
+        }
         Message::Reply { parts, calls } => {
             let text: String =
                 parts.iter().filter_map(|part| if let Said::Text { text } = part { Some(&**text) } else { None }).collect();
@@ -152,14 +157,37 @@ fn turn(message: &Message, field: ReasoningField) -> Option<Turn<'_>> {
             if content.is_none() && calls.is_empty() {
                 return None;
             }
-            Some(Turn::Assistant { content, thought: thought(parts, field), tool_calls: calls.iter().map(call).collect() })
+            let tool_calls = calls.iter().map(|sent| call(sent, row.call_ids)).collect();
+            Some(Turn::Assistant { content, thought: thought(parts, row.reasoning), tool_calls })
         }
     }
 }
 
-fn call(call: &SentCall) -> Call<'_> {
+fn call(call: &SentCall, ids: CallIds) -> Call<'_> {
     let function = CallFunction { name: &call.name, arguments: &call.arguments };
-    Call { id: call.id.as_str(), r#type: "function", function }
+    Call { id: call_id(&call.id, ids), r#type: "function", function }
+}
+
+fn call_id(id: &CallId, ids: CallIds) -> Cow<'_, str> {
+    match ids {
+        CallIds::Ours => id.as_str().into(),
+        CallIds::Nine => nine(id.as_str()).into(),
+    }
+}
+
+/// `c12_0` in nine digits: six of the reply and three of the call, the former in base 36 where it needs that. What cannot be
+/// written so (after two thousand million events, or a thousand calls) becomes nine digits of a digest.
+fn nine(id: &str) -> String {
+    let numbers = id.strip_prefix('c').and_then(|id| id.split_once('_'));
+    let numbers = numbers.and_then(|(reply, call)| Some((reply.parse::<u64>().ok()?, call.parse::<u64>().ok()?)));
+    match numbers {
+        Some((reply, call)) if reply < 36u64.pow(6) && call < 1000 => {
+            let digit = |place: u32| (reply / 36u64.pow(place) % 36) as u32;
+            let letters = (0..6).rev().filter_map(|place| char::from_digit(digit(place), 36));
+            letters.chain(format!("{call:03}").chars()).collect()
+        }
+        _ => trace::Digest::of(id.as_bytes()).to_string()[..9].to_owned(),
+    }
 }
 
 fn thought(parts: &[Said], field: ReasoningField) -> Thought {

@@ -74,22 +74,27 @@ fn what_is_no_model_is_explained() {
         "gpt-5.1",
         &none,
         expect![
-            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`gpt-5.1` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, azure, openrouter, deepseek, qwen, kimi, glm, minimax, mistral, groq, xai, openai-compatible, ollama, vllm, llamacpp, lmstudio)"
         ],
     );
     refused(
         "openai/",
         &none,
         expect![
-            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp)"
+            "`openai/` is not a model: `provider/name` is expected, such as openai/NAME or ollama/NAME (providers: openai, openai-chat, anthropic, gemini, azure, openrouter, deepseek, qwen, kimi, glm, minimax, mistral, groq, xai, openai-compatible, ollama, vllm, llamacpp, lmstudio)"
         ],
     );
     refused(
         "opnai/gpt-5.1",
         &none,
         expect![
-            "there is no provider `opnai`; there are: openai, openai-chat, anthropic, gemini, openai-compatible, openrouter, ollama, vllm, llamacpp. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
+            "there is no provider `opnai`; there are: openai, openai-chat, anthropic, gemini, azure, openrouter, deepseek, qwen, kimi, glm, minimax, mistral, groq, xai, openai-compatible, ollama, vllm, llamacpp, lmstudio. Any other server that speaks OpenAI's chat is openai-compatible/NAME with --base-url"
         ],
+    );
+    refused(
+        "azure/gpt-5",
+        &none,
+        expect!["`azure/gpt-5` needs an address: --base-url https://RESOURCE.openai.azure.com/openai/v1"],
     );
     refused("openai-compatible/m", &none, expect!["`openai-compatible/m` needs an address: --base-url http://HOST:PORT/v1"]);
     refused(

@@ -92,6 +92,37 @@ fn openai_s_chat_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
     );
 }
 
+#[test]
+fn a_row_says_what_a_server_refuses() {
+    check(
+        "mistral/m",
+        &conversation()[1..4],
+        expect![[r#"
+        {"model":"m","stream":true,"tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}}],"messages":[
+        {"role":"system","content":"Be brief."},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"000002000","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"000002001","type":"function","function":{"name":"bash","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"000002000","content":"a.rs"},
+        {"role":"tool","tool_call_id":"000002001","content":"the arguments are not JSON"}],"max_tokens":8192}"#]],
+    );
+    let far = |seq, index| Message::Reply {
+        parts: vec![Said::Call { id: String::new(), name: "bash".to_owned(), arguments: String::new() }],
+        calls: vec![SentCall { id: CallId::new(Seq(seq), index), name: "bash".to_owned(), arguments: "{}".to_owned() }],
+    };
+    let ids = |messages: &[Message]| {
+        let body = render(&spec("mistral/m"), &Prompt { system: "", tools: &[], messages, max_output: 10 });
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let ids = body["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["tool_calls"][0]["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    let ids = ids(&[far(36, 7), far(36u64.pow(6) - 1, 999), far(36u64.pow(6), 0), far(1, 1000)]);
+    assert_eq!(ids[..2], ["000010007", "zzzzzz999"]);
+    assert!(ids.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{ids:?}");
+}
+
 /// What OpenAI said on its own wire, and what it is told after it.
 fn responses() -> Vec<Message> {
     let opaque = |json| Said::Opaque { wire: "openai-responses".to_owned(), json };
