@@ -2,10 +2,11 @@
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
 use crate::story::{Story, check, replied, started};
+use crate::strict;
 use engine::{Act, Claiming, Next, OpenCall, Questions, Standing, decide, standing};
 use model::{Prompt, render};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use trace::{
     Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Grant,
@@ -40,24 +41,18 @@ impl Choices {
 #[derive(Clone, Copy)]
 enum Wire {
     Chat,
+    Responses,
     Messages,
-}
-
-/// What stands in a request, in its order.
-enum Sent {
-    /// The calls of one reply, and their arguments.
-    Calls(Vec<(String, Value)>),
-    /// What came of a call.
-    Result(String),
-    /// Anything else.
-    Words,
+    Gemini,
 }
 
 impl Wire {
     fn model(self, name: &str) -> ModelSpec {
         let (wire, provider) = match self {
             Wire::Chat => ("openai-chat", "openai-compatible"),
+            Wire::Responses => ("openai-responses", "openai"),
             Wire::Messages => ("anthropic-messages", "anthropic"),
+            Wire::Gemini => ("gemini", "gemini"),
         };
         ModelSpec { wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
     }
@@ -66,36 +61,14 @@ impl Wire {
     fn thought(self) -> Said {
         let (wire, json) = match self {
             Wire::Chat => ("openai-chat", json!({"reasoning_in": "reasoning"})),
+            Wire::Responses => {
+                let json = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"});
+                ("openai-responses", json)
+            }
             Wire::Messages => ("anthropic-messages", json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
+            Wire::Gemini => ("gemini", json!({"on": "call", "thoughtSignature": "c2ln"})),
         };
         Said::Opaque { wire: wire.to_owned(), json }
-    }
-
-    fn sent(self, body: &Value) -> Vec<Sent> {
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let mut sent = Vec::new();
-        for message in list(&body["messages"]) {
-            match (self, message["role"].as_str().unwrap()) {
-                (Wire::Chat, "tool") => sent.push(Sent::Result(text(&message["tool_call_id"]))),
-                (Wire::Chat, "assistant") => {
-                    let arguments = |call: &Value| serde_json::from_str(call["function"]["arguments"].as_str().unwrap());
-                    let call = |call: &Value| (text(&call["id"]), arguments(call).expect("arguments that are JSON"));
-                    sent.push(Sent::Calls(list(&message["tool_calls"]).iter().map(call).collect()));
-                }
-                (Wire::Messages, "assistant") => {
-                    let blocks = list(&message["content"]);
-                    let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
-                    sent.push(Sent::Calls(calls.map(|call| (text(&call["id"]), call["input"].clone())).collect()));
-                }
-                (Wire::Messages, "user") => sent.extend(list(&message["content"]).iter().map(|block| match &block["type"] {
-                    kind if kind == "tool_result" => Sent::Result(text(&block["tool_use_id"])),
-                    _ => Sent::Words,
-                })),
-                _ => sent.push(Sent::Words),
-            }
-        }
-        sent
     }
 }
 
@@ -119,7 +92,7 @@ impl World {
     fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
-        let wire = [Wire::Chat, Wire::Messages][choices.below(2)];
+        let wire = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini][choices.below(4)];
         let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
         let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
         let terms = Terms { approve, allow, read_only: false };
@@ -408,7 +381,10 @@ impl World {
     /// Invariants 4 and 5 on the bytes of a request.
     fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
         let messages = |body: &str| {
-            let (start, end) = (body.find("\"messages\":[").unwrap(), body.rfind("],\"max_tokens\":").unwrap());
+            let starts = ["\"messages\":[", "\"input\":[", "\"contents\":["];
+            let ends = ["],\"max_tokens\":", "],\"max_output_tokens\":", "],\"generationConfig\":"];
+            let start = starts.into_iter().find_map(|start| body.find(start)).unwrap();
+            let end = ends.into_iter().find_map(|end| body.rfind(end)).unwrap();
             body[start..end].replace(r#","cache_control":{"type":"ephemeral"}"#, "")
         };
         let now = messages(&request.body);
@@ -421,25 +397,9 @@ impl World {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }
         self.last_body = Some(now);
-        let body: Value = serde_json::from_str(&request.body).unwrap();
-        let mut expected: Vec<String> = Vec::new();
-        for sent in self.wire.sent(&body) {
-            match sent {
-                Sent::Calls(calls) => {
-                    prop_assert!(expected.is_empty(), "calls without results: {expected:?} before {calls:?}");
-                    for (id, arguments) in calls {
-                        prop_assert!(arguments.is_object(), "unusable arguments sent: {arguments}");
-                        expected.push(id);
-                    }
-                }
-                Sent::Result(id) => {
-                    prop_assert!(!expected.is_empty(), "a result without its call: {id}");
-                    prop_assert_eq!(id, expected.remove(0));
-                }
-                Sent::Words => prop_assert!(expected.is_empty(), "calls without results: {expected:?}"),
-            }
+        if let Err(broken) = strict::check(&progress.model().unwrap().wire, &request.body) {
+            prop_assert!(false, "{broken}:\n{}", request.body);
         }
-        prop_assert!(expected.is_empty(), "calls without results at the end: {expected:?}");
         Ok(())
     }
 

@@ -6,3 +6,4 @@ mod approvals;
 mod decisions;
 mod invariants;
 mod story;
+mod strict;

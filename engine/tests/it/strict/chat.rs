@@ -1,0 +1,75 @@
+//! OpenAI Chat Completions.
+
+use super::{Checked, Open, arguments, at_least, is, list, name, object, schema, text};
+use serde_json::Value;
+
+pub(super) fn check(body: &Value) -> Checked {
+    let limits = ["max_tokens", "max_completion_tokens"];
+    let optional = ["stream", "stream_options", "reasoning_effort", "tools", limits[0], limits[1]];
+    let fields = object(body, "the request", &["model", "messages"], &optional)?;
+    text(&body["model"], "the model")?;
+    for limit in limits.into_iter().filter(|limit| fields.contains_key(*limit)) {
+        at_least(&body[limit], 1, limit)?;
+    }
+    if limits.into_iter().all(|limit| fields.contains_key(limit)) {
+        return Err("two limits of the output".to_owned());
+    }
+    if let Some(tools) = fields.get("tools") {
+        list(tools, "tools")?.iter().try_for_each(tool)?;
+    }
+    let (mut open, mut last) = (Open::default(), "");
+    for (place, message) in list(&body["messages"], "messages")?.iter().enumerate() {
+        last = text(&message["role"], "a role")?;
+        match last {
+            "system" => {
+                object(message, "a system message", &["role", "content"], &[])?;
+                at_least(&(u64::from(place == 0)).into(), 1, "the first place, of a system message")?;
+                text(&message["content"], "the instructions")?;
+            }
+            "user" => {
+                open.closed("a user message")?;
+                object(message, "a user message", &["role", "content"], &[])?;
+                text(&message["content"], "a user message")?;
+            }
+            "assistant" => {
+                open.closed("an assistant message")?;
+                assistant(message, &mut open)?;
+            }
+            "tool" => {
+                object(message, "a tool message", &["role", "tool_call_id", "content"], &[])?;
+                text(&message["content"], "a result")?;
+                open.result(name(&message["tool_call_id"], "the id of a result")?)?;
+            }
+            other => return Err(format!("the role `{other}`")),
+        }
+    }
+    open.closed("the end")?;
+    if matches!(last, "user" | "tool") { Ok(()) } else { Err(format!("the last message is of the role {last}")) }
+}
+
+fn assistant(message: &Value, open: &mut Open) -> Checked {
+    let thought = ["reasoning", "reasoning_content", "reasoning_details"];
+    let optional = ["tool_calls", thought[0], thought[1], thought[2]];
+    let fields = object(message, "an assistant message", &["role", "content"], &optional)?;
+    let Some(calls) = fields.get("tool_calls") else { return text(&message["content"], "a reply without calls").map(|_| ()) };
+    if !message["content"].is_null() {
+        text(&message["content"], "a reply")?;
+    }
+    for call in list(calls, "tool_calls")? {
+        object(call, "a call", &["id", "type", "function"], &[])?;
+        is(&call["type"], "function", "the type of a call")?;
+        object(&call["function"], "a called function", &["name", "arguments"], &[])?;
+        text(&call["function"]["name"], "the name of a call")?;
+        arguments(&call["function"]["arguments"])?;
+        open.call(name(&call["id"], "the id of a call")?)?;
+    }
+    Ok(())
+}
+
+fn tool(tool: &Value) -> Checked {
+    object(tool, "a tool", &["type", "function"], &[])?;
+    is(&tool["type"], "function", "the type of a tool")?;
+    object(&tool["function"], "a function", &["name", "description", "parameters"], &["strict"])?;
+    name(&tool["function"]["name"], "the name of a tool")?;
+    schema(&tool["function"]["parameters"])
+}

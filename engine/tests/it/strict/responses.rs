@@ -1,0 +1,104 @@
+//! OpenAI Responses, with nothing stored.
+
+use super::{Checked, Open, arguments, at_least, is, list, name, object, schema, text};
+use serde_json::Value;
+
+pub(super) fn check(body: &Value) -> Checked {
+    let optional = [
+        "include",
+        "prompt_cache_key",
+        "reasoning",
+        "parallel_tool_calls",
+        "instructions",
+        "tools",
+        "max_output_tokens",
+        "stream",
+    ];
+    let fields = object(body, "the request", &["model", "input", "store"], &optional)?;
+    text(&body["model"], "the model")?;
+    is(&body["store"], false, "store")?;
+    if let Some(include) = fields.get("include") {
+        is(include, vec!["reasoning.encrypted_content"], "include")?;
+    }
+    if let Some(key) = fields.get("prompt_cache_key") {
+        name(key, "the key of the cache")?;
+    }
+    if let Some(most) = fields.get("max_output_tokens") {
+        at_least(most, 16, "max_output_tokens")?;
+    }
+    if let Some(reasoning) = fields.get("reasoning") {
+        object(reasoning, "reasoning", &["effort"], &["summary"])?;
+    }
+    if let Some(tools) = fields.get("tools") {
+        list(tools, "tools")?.iter().try_for_each(tool)?;
+    }
+    let mut open = Open::default();
+    // Reasoning that what it led to has to follow, and who spoke last.
+    let (mut reasoning, mut last) = (None, "");
+    for item in list(&body["input"], "input")? {
+        let kind = text(&item["type"], "the type of an item")?;
+        last = match (kind, item["role"].as_str()) {
+            ("message", Some("user")) => {
+                open.closed("a user message")?;
+                object(item, "a user message", &["type", "role", "content"], &[])?;
+                content(&item["content"], "input_text")?;
+                "user"
+            }
+            ("message", Some("assistant")) => {
+                open.closed("an assistant message")?;
+                let fields = object(item, "an assistant message", &["type", "role", "content"], &["phase"])?;
+                if fields.get("phase").is_some_and(|phase| phase != "commentary" && phase != "final_answer") {
+                    return Err(format!("the phase {}", item["phase"]));
+                }
+                content(&item["content"], "output_text")?;
+                reasoning = None;
+                "assistant"
+            }
+            ("reasoning", None) => {
+                let optional = ["content", "encrypted_content", "status"];
+                object(item, "reasoning", &["type", "id", "summary"], &optional)?;
+                let id = text(&item["id"], "the id of reasoning")?;
+                // Without its content it would be looked up in what was not stored.
+                text(&item["encrypted_content"], "the content of reasoning")?;
+                reasoning = Some(id);
+                "assistant"
+            }
+            ("function_call", None) => {
+                object(item, "a call", &["type", "call_id", "name", "arguments"], &[])?;
+                text(&item["name"], "the name of a call")?;
+                arguments(&item["arguments"])?;
+                open.call(name(&item["call_id"], "the id of a call")?)?;
+                reasoning = None;
+                "assistant"
+            }
+            ("function_call_output", None) => {
+                object(item, "a result", &["type", "call_id", "output"], &[])?;
+                text(&item["output"], "a result")?;
+                open.result(name(&item["call_id"], "the id of a result")?)?;
+                "tool"
+            }
+            other => return Err(format!("an item of the type {other:?}")),
+        };
+        if let (Some(id), "user" | "tool") = (reasoning, last) {
+            return Err(format!("the reasoning `{id}` without its required following item"));
+        }
+    }
+    open.closed("the end")?;
+    if matches!(last, "user" | "tool") { Ok(()) } else { Err(format!("the last item is of the {last}")) }
+}
+
+fn content(value: &Value, kind: &str) -> Checked {
+    for part in list(value, "the content of a message")? {
+        object(part, "a part of a message", &["type", "text"], &[])?;
+        is(&part["type"], kind, "the type of a part")?;
+        text(&part["text"], "a part of a message")?;
+    }
+    Ok(())
+}
+
+fn tool(tool: &Value) -> Checked {
+    object(tool, "a tool", &["type", "name", "description", "parameters", "strict"], &[])?;
+    is(&tool["type"], "function", "the type of a tool")?;
+    name(&tool["name"], "the name of a tool")?;
+    schema(&tool["parameters"])
+}
