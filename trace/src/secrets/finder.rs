@@ -1,6 +1,7 @@
 //! What is looked for, as one automaton: values that are known, in every form in which text can hold them, and the prefixes
 //! of shapes.
 
+use super::runs::Runs;
 use super::shapes::{Judged, SHAPES, Shape, Text};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::collections::BTreeSet;
@@ -99,9 +100,10 @@ impl Finder {
 
     /// Whether the text may hold a secret; never no where it does.
     pub fn may_hold(&self, text: &[u8]) -> bool {
+        let mut runs = Runs::default();
         self.places(text).any(|(start, _, pattern)| match pattern {
             Pattern::Known(_) => true,
-            Pattern::Prefix(shape) => shape.judge(&text[start..], Text::Ended) != Judged::Nothing,
+            Pattern::Prefix(shape) => shape.judge(text, start, Text::Ended, &mut runs) != Judged::Nothing,
         })
     }
 

@@ -9,6 +9,7 @@
 mod finder;
 mod json;
 mod key;
+mod runs;
 mod shapes;
 mod stream;
 

@@ -3,6 +3,8 @@
 //! Each row says what its provider's documentation or the tokens that it gives out say: the letters after the prefix and
 //! how many there are. They are narrow, so that words (`task-list`, `sk-learn`, `AKIAlice`) are left alone.
 
+use super::runs::{Letters, Runs};
+
 /// The longest piece of a private key that is one secret; a longer one is several.
 pub(super) const PIECE: usize = 64 << 10;
 /// Bytes before a prefix that say whether it begins a word.
@@ -30,24 +32,16 @@ pub(super) struct Shape {
 #[derive(Debug)]
 enum Rest {
     /// As many as `least` to `most` of these letters.
-    Token { letters: Letters, least: usize, most: usize, front: Front },
+    Token { letters: Letters, digit: Digit, least: usize, most: usize, front: Front },
     /// The rest of a private key in PEM.
     PrivateKey,
 }
 
-/// What may follow a prefix.
+/// Whether one of the letters must be a digit: a word has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Letters {
-    /// `A-Z 0-9`
-    Upper,
-    /// `a-z A-Z 0-9`
-    Alnum,
-    /// The same, and at least one of them is a digit: a word has none.
-    AlnumWithDigit,
-    /// Those of base64 in URLs: `a-z A-Z 0-9 - _`
-    Url,
-    /// The same, and dots between them.
-    Dotted,
+enum Digit {
+    Needed,
+    Free,
 }
 
 /// What may stand before a prefix.
@@ -82,11 +76,15 @@ pub(super) enum Text {
 }
 
 const fn token(kind: &'static str, prefix: &'static str, letters: Letters, least: usize, most: usize, front: Front) -> Shape {
-    Shape { kind, prefix, rest: Rest::Token { letters, least, most, front } }
+    Shape { kind, prefix, rest: Rest::Token { letters, digit: Digit::Free, least, most, front } }
+}
+
+const fn with_digit(kind: &'static str, prefix: &'static str, least: usize, most: usize, front: Front) -> Shape {
+    Shape { kind, prefix, rest: Rest::Token { letters: Alnum, digit: Digit::Needed, least, most, front } }
 }
 
 use Front::{Any, Word};
-use Letters::{Alnum, AlnumWithDigit, Dotted, Upper, Url};
+use Letters::{Alnum, Dotted, Upper, Url};
 
 /// All of them. Sources: the providers' pages on token formats, of 2026.
 pub(super) const SHAPES: &[Shape] = &[
@@ -112,7 +110,7 @@ pub(super) const SHAPES: &[Shape] = &[
     token("openai-key", "sk-proj-", Url, 40, 256, Word),
     token("openai-key", "sk-svcacct-", Url, 40, 256, Word),
     token("openai-key", "sk-admin-", Url, 40, 256, Word),
-    token("api-key", "sk-", AlnumWithDigit, 20, 128, Word),
+    with_digit("api-key", "sk-", 20, 128, Word),
     token("groq-key", "gsk_", Alnum, 40, 128, Word),
     token("xai-key", "xai-", Alnum, 64, 128, Word),
     token("perplexity-key", "pplx-", Alnum, 40, 128, Word),
@@ -137,8 +135,8 @@ pub(super) const SHAPES: &[Shape] = &[
     // docs.stripe.com, "API keys" and "webhooks".
     token("stripe-key", "sk_live_", Alnum, 16, 255, Any),
     token("stripe-key", "rk_live_", Alnum, 16, 255, Any),
-    token("stripe-key", "sk_test_", AlnumWithDigit, 16, 255, Any),
-    token("stripe-key", "rk_test_", AlnumWithDigit, 16, 255, Any),
+    with_digit("stripe-key", "sk_test_", 16, 255, Any),
+    with_digit("stripe-key", "rk_test_", 16, 255, Any),
     token("stripe-key", "whsec_", Alnum, 32, 255, Any),
     // Registries and clouds.
     token("npm-token", "npm_", Alnum, 36, 64, Any),
@@ -161,25 +159,25 @@ impl Shape {
         }
     }
 
-    /// What `text`, which begins with the prefix, is.
-    pub fn judge(&self, text: &[u8], end: Text) -> Judged {
+    /// What begins with the prefix at `start` of `text`.
+    pub fn judge(&self, text: &[u8], start: usize, end: Text, runs: &mut Runs) -> Judged {
         match &self.rest {
-            Rest::Token { letters, least, most, .. } => {
-                let rest = &text[self.prefix.len()..];
-                let run = rest.iter().take(most + 1).take_while(|byte| letters.hold(**byte)).count();
-                if run == rest.len() && run <= *most && end == Text::GoesOn {
+            Rest::Token { letters, digit, least, most, .. } => {
+                let first = start + self.prefix.len();
+                let run = runs.at(*letters, text, first);
+                let last = run.end().min(first + most + 1);
+                if last == text.len() && last - first <= *most && end == Text::GoesOn {
                     return Judged::Open;
                 }
                 // A longer run is something else; a dot at its end ends a sentence.
-                let dots = rest[..run].iter().rev().take_while(|byte| **byte == b'.').count();
-                let has_digit = rest[..run].iter().any(u8::is_ascii_digit);
-                let fits = (*least..=*most).contains(&(run - dots)) && (*letters != AlnumWithDigit || has_digit);
-                if fits { Judged::Secret(self.prefix.len() + run - dots) } else { Judged::Nothing }
+                let length = last - first - run.dots(first, last);
+                let fits = (*least..=*most).contains(&length) && (*digit == Digit::Free || run.has_digit(first));
+                if fits { Judged::Secret(self.prefix.len() + length) } else { Judged::Nothing }
             }
-            Rest::PrivateKey => match header(text, end) {
-                Err(judged) => judged,
-                Ok(at) => key(text, at, end, Line::Unseen),
-            },
+            Rest::PrivateKey => {
+                let text = &text[start..];
+                header(text, end).map_or_else(|judged| judged, |at| key(text, at, end, Line::Unseen))
+            }
         }
     }
 }
@@ -187,17 +185,6 @@ impl Shape {
 /// What `text` is, where the private key before it was a [`Judged::Piece`].
 pub(super) fn judge_more(text: &[u8], end: Text) -> Judged {
     key(text, 0, end, Line::Full)
-}
-
-impl Letters {
-    fn hold(self, byte: u8) -> bool {
-        match self {
-            Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Alnum | AlnumWithDigit => byte.is_ascii_alphanumeric(),
-            Url => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
-            Dotted => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' || byte == b'.',
-        }
-    }
 }
 
 /// Whether a word can begin after `before`: at the start, after anything but a letter or digit, and after an escape that

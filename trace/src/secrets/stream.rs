@@ -5,6 +5,7 @@
 
 use super::Secrets;
 use super::finder::{Finder, Pattern, Standing};
+use super::runs::Runs;
 use super::shapes::{Judged, LOOK_BACK, PIECE, Shape, Text, judge_more};
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +36,9 @@ pub struct Stream {
     passed: usize,
     /// How much of `held` was searched.
     searched: usize,
+    /// In order of the ends of their prefixes.
     begun: Vec<Begun>,
+    runs: Runs,
     /// Found and not passed yet, in order of start.
     found: Vec<Found>,
 }
@@ -71,7 +74,7 @@ impl fmt::Debug for Stream {
 impl Stream {
     pub(super) fn new(secrets: Secrets, finder: Arc<Finder>) -> Stream {
         let (held, begun, found) = (Vec::new(), Vec::new(), Vec::new());
-        Stream { secrets, finder, held, passed: 0, searched: 0, begun, found }
+        Stream { secrets, finder, held, passed: 0, searched: 0, begun, runs: Runs::default(), found }
     }
 
     /// Takes the next bytes; what is decided goes to `out`.
@@ -124,11 +127,12 @@ impl Stream {
     }
 
     fn judge(&mut self, end: Text) {
-        let mut begun = std::mem::take(&mut self.begun);
-        while let Some(mut one) = begun.pop() {
+        for mut one in std::mem::take(&mut self.begun) {
             loop {
-                let text = &self.held[one.start..];
-                let judged = if one.goes_on { judge_more(text, end) } else { one.shape.judge(text, end) };
+                let judged = match one.goes_on {
+                    true => judge_more(&self.held[one.start..], end),
+                    false => one.shape.judge(&self.held, one.start, end, &mut self.runs),
+                };
                 let found = |bytes: usize| Found { start: one.start, end: one.start + bytes, what: What::Shape(one.shape) };
                 match judged {
                     Judged::Secret(bytes) => self.found.push(found(bytes)),
@@ -223,6 +227,7 @@ impl Stream {
         self.held.drain(..gone);
         self.passed -= gone;
         self.searched -= gone;
+        self.runs.forget(gone);
         self.begun.iter_mut().for_each(|begun| begun.start -= gone);
         for found in &mut self.found {
             found.start -= gone;
@@ -238,4 +243,25 @@ fn sort(found: &mut [Found]) {
         What::Shape(shape) => shape.prefix.len(),
     };
     found.sort_by_key(|found| (found.start, std::cmp::Reverse(rank(found))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_is_looked_at_once_for_each_class_however_many_prefixes_stand_before_it() {
+        for text in ["ghs_", "ya29.-", "glpat-", "xoxb-", "ghs_ghs_ghs_........", "github_pat_ghp_"].map(|one| one.repeat(5000)) {
+            for piece in [text.len(), 100] {
+                let secrets = Secrets::of_nothing();
+                let (mut stream, mut shown) = (secrets.stream(), Vec::new());
+                let mut out = |piece: Piece<'_>| shown.extend_from_slice(piece.shown());
+                text.as_bytes().chunks(piece).for_each(|bytes| stream.push(bytes, &mut out));
+                assert!(stream.runs.looked > text.len() / 4, "{}", stream.runs.looked);
+                assert!(stream.runs.looked <= 4 * text.len(), "{} of {}", stream.runs.looked, text.len());
+                stream.finish(&mut out);
+                assert_eq!(shown, secrets.hide(&text).as_bytes());
+            }
+        }
+    }
 }
