@@ -16,8 +16,8 @@ use super::wiring;
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Changes, Harness, Progress};
-use std::path::Path;
-use trace::{Condition, Delivery, Limits, Outcome, Part, Record, RecordError, Started};
+use std::path::{Path, PathBuf};
+use trace::{Condition, Delivery, Event, Limits, ModelSpec, Outcome, Part, Record, RecordError, Started};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -46,12 +46,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     if progress.outcome() == Some(&Outcome::Done) && nothing_new && follow_up == FollowUp::None {
         return Err(Failure::usage("this run is done; say what comes next with -m TEXT"));
     }
-    let kind_before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
-    if kind_before == Some(sandbox::Kind::Host) && args.sandbox.is_none() {
-        // No record takes the walls away: that is for a person to say, each time.
-        return Err(Failure::usage("this run had no walls: say --sandbox host to go on so, or --sandbox native"));
-    }
-    let kind = args.sandbox.or(kind_before).unwrap_or_default();
+    let (kind, other_kind) = walls_of(&progress, args.sandbox)?;
     let workspace = started.task.workspace.clone();
     if !workspace.is_dir() {
         let place = clean(&workspace.display().to_string());
@@ -67,16 +62,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let spec = thinker.model.spec();
     let standing = progress.ledger().limits;
     wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
-    if let Some(before) = before.filter(|before| before.wire != spec.wire) {
-        let way_out = match model::catalog::on_wire(&spec.id, &before.wire) {
-            Some(id) => format!("go on with --model {id}"),
-            None => "name a model of the same wire, or begin a new run".to_owned(),
-        };
-        return Err(Failure::usage(format!(
-            "this run speaks the wire {}, and `{}` speaks {}: {way_out}",
-            before.wire, spec.id, spec.wire
-        )));
-    }
+    refuse_other_wire(before, spec)?;
     let run = started.run.clone();
     let secrets = secrets::of_run(&run, args.model.key_env.as_deref().or(config.key_env.as_deref()), home, parts)?;
     let granted = progress.grant().lacks(&wiring::grant(&args.grant, &args.secret, &Rights::default())?);
@@ -84,7 +70,6 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let missing = secrets::grant(&secrets, &grant.secrets, parts)?;
     thinker.hide(&secrets);
     let other = (Some(spec) != before).then(|| spec.clone());
-    let other_kind = (Some(kind) != kind_before).then(|| kind.to_string());
     let before = progress.terms();
     let mut terms = wiring::terms(args.approve, Some(before), &config, rules.as_ref(), follow_up)?;
     terms.read_only = args.read_only.map_or(before.read_only, |read_only| read_only == ReadOnly::Yes);
@@ -97,25 +82,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     warn_of_weak_walls(kind, &view);
     // What was read before the run was owned may be of a long one, and is read again.
     drop((progress, read));
-    let (durability, clock) = (args.durability.unwrap_or_default(), parts.clock.clone());
-    let (folder, record, events) = match args.as_new {
-        false => {
-            let (record, events) = Record::open(&folder, durability, clock, observer)?;
-            let vouched = trace::vouch(&folder).with_context(|| format!("taking over the imported run {}", folder.display()));
-            vouched.map_err(Failure::Infrastructure)?;
-            (folder, record, events)
-        }
-        true => {
-            let id = parts.ids.run(parts.clock.now());
-            let new = home.run(&id);
-            let (record, events, missing) = Record::anew(&folder, &new, id.clone(), durability, clock, observer)?;
-            view.say(&format!("run {id} goes on from {}, event {}\n", folder.display(), events.len().saturating_sub(2)));
-            if !missing.is_empty() {
-                view.say(&format!("{} blobs of it are missing or damaged: what they held cannot be read again\n", missing.len()));
-            }
-            (new, record, events)
-        }
-    };
+    let (folder, record, events) = own(&args, folder, home, parts, observer, &view)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let record = record.hiding(secrets);
     view.remind(&events);
@@ -135,6 +102,53 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
         shown.end_unrecorded(&name, failure);
     }
     ended
+}
+
+/// The walls of this session, and their name where they are others than before.
+fn walls_of(progress: &Progress, typed: Option<sandbox::Kind>) -> Result<(sandbox::Kind, Option<String>), Failure> {
+    let before: Option<sandbox::Kind> = progress.backend().and_then(|backend| backend.parse().ok());
+    if before == Some(sandbox::Kind::Host) && typed.is_none() {
+        // No record takes the walls away: that is for a person to say, each time.
+        return Err(Failure::usage("this run had no walls: say --sandbox host to go on so, or --sandbox native"));
+    }
+    let kind = typed.or(before).unwrap_or_default();
+    Ok((kind, (Some(kind) != before).then(|| kind.to_string())))
+}
+
+/// A history is written for one wire.
+fn refuse_other_wire(before: Option<&ModelSpec>, spec: &ModelSpec) -> Result<(), Failure> {
+    let Some(before) = before.filter(|before| before.wire != spec.wire) else { return Ok(()) };
+    let way_out = match model::catalog::on_wire(&spec.id, &before.wire) {
+        Some(id) => format!("go on with --model {id}"),
+        None => "name a model of the same wire, or begin a new run".to_owned(),
+    };
+    Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}: {way_out}", before.wire, spec.id, spec.wire)))
+}
+
+/// Takes the run in the folder into this process's hands, or makes the new one that goes on from a damaged one.
+fn own(
+    args: &ResumeArgs,
+    folder: PathBuf,
+    home: &Home,
+    parts: &Parts,
+    observer: trace::Observer,
+    view: &View,
+) -> Result<(PathBuf, Record, Vec<Event>), Failure> {
+    let (durability, clock) = (args.durability.unwrap_or_default(), parts.clock.clone());
+    if !args.as_new {
+        let (record, events) = Record::open(&folder, durability, clock, observer)?;
+        let vouched = trace::vouch(&folder).with_context(|| format!("taking over the imported run {}", folder.display()));
+        vouched.map_err(Failure::Infrastructure)?;
+        return Ok((folder, record, events));
+    }
+    let id = parts.ids.run(parts.clock.now());
+    let new = home.run(&id);
+    let (record, events, missing) = Record::anew(&folder, &new, id.clone(), durability, clock, observer)?;
+    view.say(&format!("run {id} goes on from {}, event {}\n", folder.display(), events.len().saturating_sub(2)));
+    if !missing.is_empty() {
+        view.say(&format!("{} blobs of it are missing or damaged: what they held cannot be read again\n", missing.len()));
+    }
+    Ok((new, record, events))
 }
 
 /// What an imported run would be given by its record, for a person to say yes to.
