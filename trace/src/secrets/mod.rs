@@ -2,7 +2,7 @@
 //! `<secret:KIND:8 digits>`.
 //!
 //! A secret is a value that is known (a key of the engine's own, a variable that a person granted) or a text that its shape
-//! gives away ([`shapes`]). [`Secrets::hide`] and [`Stream`] replace it wherever it stands; [`Secrets::put_back`] gives the
+//! gives away (`shapes.rs`). [`Secrets::hide`] and [`Stream`] replace it wherever it stands; [`Secrets::put_back`] gives the
 //! value for the placeholder where an agent's words go into its environment. The digits are a keyed hash of the value: of
 //! one value they are the same all through a run, and they tell nothing to who does not have the machine's key.
 
