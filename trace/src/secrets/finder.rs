@@ -16,12 +16,12 @@ pub(super) struct Known {
     /// The word for it in a placeholder.
     pub kind: String,
     pub value: String,
-    pub standing: Standing,
+    pub whose: Whose,
 }
 
 /// Whose a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub(super) enum Standing {
+pub(super) enum Whose {
     /// It was met in the run, or granted to it: its placeholder stands for it.
     Runs,
     /// It is a key of the engine's own: its placeholder stands for nothing that an agent can have.

@@ -18,7 +18,7 @@ pub use key::{KeyError, MachineKey};
 pub use stream::{Piece, Stream};
 
 use crate::RunId;
-use finder::{Finder, Known, Life, Standing};
+use finder::{Finder, Known, Life, Whose};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct Secrets {
 struct State {
     finder: Arc<Finder>,
     /// By the digits of its placeholder: what was hidden, and whose it is.
-    hidden: BTreeMap<u32, (Standing, String)>,
+    hidden: BTreeMap<u32, (Whose, String)>,
     /// Variables that a person granted.
     granted: BTreeMap<String, String>,
 }
@@ -59,7 +59,7 @@ pub struct Met(Vec<MetOne>);
 #[derive(Serialize, Deserialize)]
 struct MetOne {
     tag: u32,
-    standing: Standing,
+    whose: Whose,
     value: String,
 }
 
@@ -124,7 +124,7 @@ impl Secrets {
     /// Makes known a key of the engine's own, which the variable `name` holds. One that is too short to be one is left.
     pub fn know_own(&self, name: &str, value: &str) {
         // Too short: then it is no key but a word that some servers want for one.
-        let _ = self.know(name, value, Standing::Engines);
+        let _ = self.know(name, value, Whose::Engines);
     }
 
     /// Grants the variable `name` to the run: commands have it, and its placeholder stands for it.
@@ -132,12 +132,12 @@ impl Secrets {
     /// # Errors
     /// Where it is too short to be hidden.
     pub fn grant(&self, name: &str, value: &str) -> Result<(), NotSecret> {
-        self.know(name, value, Standing::Runs)?;
+        self.know(name, value, Whose::Runs)?;
         self.state().granted.insert(name.to_owned(), value.to_owned());
         Ok(())
     }
 
-    fn know(&self, name: &str, value: &str, standing: Standing) -> Result<(), NotSecret> {
+    fn know(&self, name: &str, value: &str, whose: Whose) -> Result<(), NotSecret> {
         let value = value.trim();
         if value.len() < SHORTEST {
             return Err(NotSecret::Short(name.to_owned()));
@@ -146,16 +146,16 @@ impl Secrets {
         let mut known = state.finder.known.clone();
         match known.iter_mut().find(|known| known.value == value) {
             // What a person grants is the run's, whatever else it is.
-            Some(before) if standing < before.standing => *before = Known { kind: kind(name), standing, ..before.clone() },
+            Some(before) if whose < before.whose => *before = Known { kind: kind(name), whose, ..before.clone() },
             Some(_) => return Ok(()),
-            None => known.push(Known { kind: kind(name), value: value.to_owned(), standing }),
+            None => known.push(Known { kind: kind(name), value: value.to_owned(), whose }),
         }
         // What was hidden before it was granted stands for the value from now on.
         let tag = self.tag(value.as_bytes());
         if let Some(hidden) = state.hidden.get_mut(&tag) {
-            hidden.0 = standing;
+            hidden.0 = whose;
         }
-        state.hidden.entry(tag).or_insert_with(|| (standing, value.to_owned()));
+        state.hidden.entry(tag).or_insert_with(|| (whose, value.to_owned()));
         state.finder = Arc::new(state.finder.with(known));
         Ok(())
     }
@@ -173,11 +173,7 @@ impl Secrets {
     /// What was hidden here, for whoever sent the request.
     pub fn met(&self) -> Met {
         let state = self.state();
-        let one = |(tag, (standing, value)): (&u32, &(Standing, String))| MetOne {
-            tag: *tag,
-            standing: *standing,
-            value: value.clone(),
-        };
+        let one = |(tag, (whose, value)): (&u32, &(Whose, String))| MetOne { tag: *tag, whose: *whose, value: value.clone() };
         Met(state.hidden.iter().map(one).collect())
     }
 
@@ -185,7 +181,7 @@ impl Secrets {
     pub fn meet(&self, met: Met) {
         let mut state = self.state();
         for one in met.0.into_iter().filter(|one| self.tag(one.value.as_bytes()) == one.tag) {
-            state.hidden.entry(one.tag).or_insert((one.standing, one.value));
+            state.hidden.entry(one.tag).or_insert((one.whose, one.value));
         }
     }
 
@@ -247,8 +243,8 @@ impl Secrets {
             let state = self.state();
             let value = match (state.hidden.get(&tag), author) {
                 (None, _) => return Err(Withheld::Unknown(written())),
-                (Some((Standing::Engines, _)), Author::Agent) => return Err(Withheld::Engines(written())),
-                (Some((Standing::Engines, value)), Author::Person) | (Some((Standing::Runs, value)), _) => value,
+                (Some((Whose::Engines, _)), Author::Agent) => return Err(Withheld::Engines(written())),
+                (Some((Whose::Engines, value)), Author::Person) | (Some((Whose::Runs, value)), _) => value,
             };
             whole.push_str(&text[done..place.start]);
             whole.push_str(value);
@@ -262,11 +258,11 @@ impl Secrets {
     }
 
     /// The placeholder for `value`, which it stands for from now on.
-    fn placeholder(&self, kind: &str, value: &[u8], standing: Standing) -> String {
+    fn placeholder(&self, kind: &str, value: &[u8], whose: Whose) -> String {
         let tag = self.tag(value);
         if let Ok(value) = std::str::from_utf8(value) {
             // Of two values with the same digits, one in four billion, the first is meant.
-            self.state().hidden.entry(tag).or_insert_with(|| (standing, value.to_owned()));
+            self.state().hidden.entry(tag).or_insert_with(|| (whose, value.to_owned()));
         }
         format!("<secret:{kind}:{tag:08x}>")
     }

@@ -4,7 +4,7 @@
 //! the longest known value, the longest token, or a piece of a private key. So the pieces change nothing.
 
 use super::Secrets;
-use super::finder::{Finder, Pattern, Standing};
+use super::finder::{Finder, Pattern, Whose};
 use super::runs::Runs;
 use super::shapes::{Judged, LOOK_BACK, PIECE, Shape, Text, judge_more};
 use std::fmt;
@@ -212,11 +212,10 @@ impl Stream {
             What::Shape(shape) => shape.kind,
         };
         let is_engines = |found: &Found| {
-            found.start < end
-                && matches!(found.what, What::Known(place) if self.finder.known[place].standing == Standing::Engines)
+            found.start < end && matches!(found.what, What::Known(place) if self.finder.known[place].whose == Whose::Engines)
         };
-        let standing = if all.iter().any(is_engines) { Standing::Engines } else { Standing::Runs };
-        let placeholder = self.secrets.placeholder(kind, value, standing);
+        let whose = if all.iter().any(is_engines) { Whose::Engines } else { Whose::Runs };
+        let placeholder = self.secrets.placeholder(kind, value, whose);
         let line_ends = value.iter().filter(|byte| **byte == b'\n').count() as u64;
         out(Piece::Hidden { placeholder: &placeholder, line_ends, bytes: value.len() });
     }
