@@ -77,7 +77,7 @@ pub fn import(args: &ImportArgs, home: &Home, parts: &Parts) -> Result<u8, Failu
         Box::new(opened.map_err(Failure::Usage)?)
     };
     let runs = home.runs_folder();
-    let (word, archived) = match trace::import(from, &runs, parts.clock.as_ref())? {
+    let (word, archived) = match trace::import(from, &runs, parts.clock.as_ref()).map_err(|error| refused(error, &args.file))? {
         Imported::New(archived) => ("imported", archived),
         Imported::Known(archived) => ("here already, with the same content", archived),
     };
@@ -93,6 +93,14 @@ pub fn import(args: &ImportArgs, home: &Home, parts: &Parts) -> Result<u8, Failu
         print(&parts.err, &super::prose::harmless(&text));
     }
     Ok(0)
+}
+
+/// An archive that is refused is named: what it holds does not say where it lies.
+fn refused(error: ArchiveError, file: &Path) -> Failure {
+    match error {
+        ArchiveError::Refused(_) => Failure::Usage(anyhow::Error::from(error).context(format!("importing {}", file.display()))),
+        error => error.into(),
+    }
 }
 
 impl From<ArchiveError> for Failure {

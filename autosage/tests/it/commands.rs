@@ -298,3 +298,14 @@ fn a_command_that_keeps_nothing_needs_no_place_to_keep_it() {
     let (code, _, err) = homeless(&["runs"]);
     assert!(code == 2 && err.contains("set AUTOSAGE_HOME to a folder"), "{err}");
 }
+
+#[test]
+fn a_file_that_is_no_archive_is_refused_by_its_name() {
+    let place = Place::new("no-archive");
+    place.write("notes.tar.gz", "what is this?");
+    let path = place.work().join("notes.tar.gz").display().to_string();
+    let refused = place.start(&["runs", "import", &path]);
+    let told = format!("autosage: importing {path}: this is no archive of a run: ");
+    assert!(refused.code == 2 && refused.err.starts_with(&told), "{refused:?}");
+    assert_eq!(fs::read_dir(place.home().join("runs")).unwrap().count(), 0, "nothing is left of it");
+}
