@@ -10,7 +10,7 @@ use std::time::Duration;
 use trace::{Durability, NanoUsd, Price};
 use values::{age, answer, bytes, right};
 
-/// An engine for agents that build themselves.
+/// An engine for agents.
 ///
 /// Give an agent a task; it works in a folder, inside walls, on a record from which everything can be rebuilt.
 #[derive(Debug, Parser)]
