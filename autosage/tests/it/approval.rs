@@ -250,27 +250,37 @@ fn a_widened_call_is_beside_the_others_and_its_children_end_with_it() {
         bash("export KEPT=yes; cd sub; sleep 301 & echo home >~/x; echo tmp >/tmp/x"),
         writes(
             &out,
-            &format!("pwd; echo $KEPT $(cat ~/x /tmp/x); sleep 302 & cd ..; export NEXT=on; touch {}/made", out.display()),
+            &format!("pwd; echo $KEPT $(cat ~/x /tmp/x); sleep 70930 & cd ..; export NEXT=on; touch {}/made", out.display()),
         ),
-        call("bash", json!({"command": "pwd; echo $KEPT $NEXT", "stop": ["c1"]})),
+        call("bash", json!({"command": "until test -e go; do sleep 0.02; done; pwd; echo $KEPT $NEXT", "stop": ["c1"]})),
     ];
     let stage = Stage::new("approval-children", answers);
     stage.place.write("sub/file", "");
     let mut child = stage.begin(&stage.args(&["--approve", "wait"]));
     let (seq, _) = stage.until_it_asks();
     assert_eq!(stage.place.start(&["send", &stage.id(), "--answer", &format!("{seq}=once")]).code, 0);
+    // While the last call waits, the widened one is over, and so is what it left running.
+    until(|| (stage.observed().len() == 2).then_some(()));
+    until(|| (!is_running("sleep 70930")).then_some(()));
+    stage.place.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let work = stage.place.work().display().to_string();
     let told: Vec<String> = stage.told().iter().map(|told| told.replace(&work, "$WORK")).collect();
     let expected = [
         "ok: [now in $WORK/sub]\n[still running: c1 sleep 301 (0 s)]",
-        "ok: $WORK/sub\nyes home tmp\n[now in $WORK]\n[ended with this call: sleep 302]\n[still running: c1 sleep 301 (0 s)]",
+        "ok: $WORK/sub\nyes home tmp\n[now in $WORK]\n[ended with this call: sleep 70930]\n[still running: c1 sleep 301 (0 s)]",
         "ok: $WORK\nyes on\n[c1 was stopped]",
     ];
     assert_eq!(told.iter().map(|told| ageless(told)).collect::<Vec<_>>(), expected.map(ageless));
     let children: Vec<usize> = stage.observed().iter().map(|observed| observed.children.len()).collect();
     assert_eq!(children, [1, 1, 0]);
     assert!(out.join("made").exists());
+}
+
+/// Whether a process on this machine has this command line.
+fn is_running(line: &str) -> bool {
+    let commands = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    commands.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")).any(|found| found.trim() == line)
 }
 
 /// A text without what a process is called and how long it has been running: a shell may not have become its command yet.

@@ -107,7 +107,7 @@ fn unshare(command: &[&str]) -> std::process::Command {
 
 /// Whether a test can make namespaces. Where it cannot, the test says so and ends, unless `AUTOSAGE_REQUIRE` names them.
 #[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "what was not tested has to be seen")]
-fn namespaces() -> bool {
+pub fn namespaces() -> bool {
     let made = unshare(&["true"]).status().is_ok_and(|status| status.success());
     if !made {
         let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();

@@ -28,8 +28,16 @@ fn private_key() -> String {
 /// Every secret of this test, and pieces of the longer ones.
 fn all_secrets() -> Vec<String> {
     let whole = [KEY, GITHUB, SLACK, AWS, GOOGLE, TYPED, SENT, NOTED, PASSWORD];
-    let pieces =
-        [&PASSWORD[..8], "word\\\" with", &GITHUB[20..32], &SLACK[20..40], "PrivateKeyPrivateKey", &KEY[4..16], &NOTED[20..40]];
+    let pieces = [
+        &PASSWORD[..8],
+        "word\\\" with",
+        " with / and ",
+        &GITHUB[20..32],
+        &SLACK[20..40],
+        "PrivateKeyPrivateKey",
+        &KEY[4..16],
+        &NOTED[20..40],
+    ];
     whole.into_iter().chain(pieces).map(str::to_owned).collect()
 }
 
@@ -93,6 +101,7 @@ fn h7_a_secret_is_nowhere_but_where_it_lies() {
         {"calls": [call("bash", json!({"command": "source .env; export GITHUB_TOKEN SLACK; (while :; do cat .env; sleep 0.01; done) & sleep 0.1; echo started"}))]},
         {"calls": [call("bash", json!({"command": "echo $GITHUB_TOKEN; echo begun > pipe; read line < back; echo \"$SLACK\" >&2; cat nothing-$GITHUB_TOKEN"})), call("read", json!({"path": "output:c1"}))]},
         {"calls": [call("write", json!({"path": "made.txt", "content": format!("made up: {AWS}\n")})), call("edit", json!({"path": ".env", "old": "REGION=eu", "new": "REGION=us"})), call("submit", json!({"answer": format!("The token is {AWS}.")}))]},
+        {"status": 500, "error": format!("trouble with {KEY}")},
         {"status": 401, "error": format!("Incorrect API key provided: {KEY}. Authorization: Bearer {KEY}")},
     ]);
     let (place, server) = (Place::new("h7"), Server::start(script(&answers.to_string())));
@@ -146,10 +155,13 @@ fn h7_a_secret_is_nowhere_but_where_it_lies() {
     let mut args = vec!["resume", &id, "-m", &again];
     args.extend(place.arguments(&server, &work).into_iter().filter(|arg| *arg != "--workspace" && *arg != work));
     let resumed = start(&args).output().unwrap();
-    assert_eq!(server.faults(), 1, "{resumed:?}");
+    assert_eq!(server.faults(), 2, "{resumed:?}");
     nothing_in("standard output", &resumed.stdout);
     nothing_in("standard error", &resumed.stderr);
-    assert!(String::from_utf8_lossy(&resumed.stderr).contains("<secret:"), "{resumed:?}");
+    let words = String::from_utf8_lossy(&resumed.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in ["waiting until ", "trouble with <secret:", "Incorrect API key provided: <secret:"] {
+        assert!(words.contains(told), "{told}: {words}");
+    }
 
     for (number, body) in server.bodies().iter().enumerate() {
         nothing_in(&format!("body {number}"), body.as_bytes());
@@ -160,7 +172,9 @@ fn h7_a_secret_is_nowhere_but_where_it_lies() {
         nothing_in(&path.display().to_string(), &bytes);
     }
     nothing_in("the recording", &fs::read(&recording).unwrap());
-    for args in [&["show", &id][..], &["show", &id, "--events"], &["show", &id, "--json"], &["doctor"], &["runs", "--json"]] {
+    for args in
+        [&["show", &id][..], &["show", &id, "--events"], &["show", &id, "--json"], &["doctor"], &["runs", "--json"], &[KEY]]
+    {
         let shown = start(args).output().unwrap();
         nothing_in(&format!("{args:?}"), &[shown.stdout, shown.stderr].concat());
     }
