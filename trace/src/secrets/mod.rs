@@ -22,12 +22,17 @@ use finder::{Finder, Known, Life, Whose};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Values below this length are not looked for: every `x` would be hidden.
 pub const SHORTEST: usize = 8;
+/// Lines of a known value from this length on are known themselves: a part of a file may be shown.
+const SHORTEST_LINE: usize = 24;
+/// Lines of met keys are remembered while fewer values than this are known: each makes every search a little slower.
+const MOST_KNOWN: usize = 512;
 
 /// The secrets of one run in one session. Clones share what they know.
 #[derive(Clone)]
@@ -144,18 +149,17 @@ impl Secrets {
         }
         let mut state = self.state();
         let mut known = state.finder.known.clone();
-        match known.iter_mut().find(|known| known.value == value) {
-            // What a person grants is the run's, whatever else it is.
-            Some(before) if whose < before.whose => *before = Known { kind: kind(name), whose, ..before.clone() },
-            Some(_) => return Ok(()),
-            None => known.push(Known { kind: kind(name), value: value.to_owned(), whose }),
+        let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE && !shapes::is_mark(line));
+        for value in std::iter::once(value).chain(lines) {
+            match known.iter_mut().find(|known| known.value == value) {
+                // What a person grants is the run's, whatever else it is.
+                Some(before) if whose < before.whose => *before = Known { kind: kind(name), whose, ..before.clone() },
+                Some(_) => continue,
+                None => known.push(Known { kind: kind(name), value: value.to_owned(), whose }),
+            }
+            // What was hidden before it was granted stands for the value from now on.
+            state.hidden.entry(self.tag(value.as_bytes())).or_insert_with(|| (whose, value.to_owned())).0 = whose;
         }
-        // What was hidden before it was granted stands for the value from now on.
-        let tag = self.tag(value.as_bytes());
-        if let Some(hidden) = state.hidden.get_mut(&tag) {
-            hidden.0 = whose;
-        }
-        state.hidden.entry(tag).or_insert_with(|| (whose, value.to_owned()));
         state.finder = Arc::new(state.finder.with(known));
         Ok(())
     }
@@ -181,7 +185,7 @@ impl Secrets {
     pub fn meet(&self, met: Met) {
         let mut state = self.state();
         for one in met.0.into_iter().filter(|one| self.tag(one.value.as_bytes()) == one.tag) {
-            state.hidden.entry(one.tag).or_insert((one.whose, one.value));
+            state.meet(one.tag, one.whose, &one.value);
         }
     }
 
@@ -261,8 +265,7 @@ impl Secrets {
     fn placeholder(&self, kind: &str, value: &[u8], whose: Whose) -> String {
         let tag = self.tag(value);
         if let Ok(value) = std::str::from_utf8(value) {
-            // Of two values with the same digits, one in four billion, the first is meant.
-            self.state().hidden.entry(tag).or_insert_with(|| (whose, value.to_owned()));
+            self.state().meet(tag, whose, value);
         }
         format!("<secret:{kind}:{tag:08x}>")
     }
@@ -279,6 +282,23 @@ impl Secrets {
     /// Held for a moment only.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes in what was hidden. Lines of a private key are known from then on: a part of its file may be shown next.
+    fn meet(&mut self, tag: u32, whose: Whose, value: &str) {
+        // Of two values with the same digits, one in four billion, the first is meant.
+        let Entry::Vacant(vacant) = self.hidden.entry(tag) else { return };
+        vacant.insert((whose, value.to_owned()));
+        let before = &self.finder.known;
+        let is_new = |line: &String| before.iter().all(|known| known.value != *line);
+        let lines = shapes::key_lines(value).into_iter().filter(is_new).take(MOST_KNOWN.saturating_sub(before.len()));
+        let lines: Vec<Known> = lines.map(|value| Known { kind: shapes::PRIVATE_KEY.to_owned(), value, whose }).collect();
+        if !lines.is_empty() {
+            let known = before.iter().cloned().chain(lines).collect();
+            self.finder = Arc::new(self.finder.with(known));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! how many there are. They are narrow, so that words (`task-list`, `sk-learn`, `AKIAlice`) are left alone.
 
 use super::runs::{Letters, Runs};
+use std::collections::BTreeSet;
 
 /// The longest piece of a private key that is one secret; a longer one is several.
 pub(super) const PIECE: usize = 64 << 10;
@@ -15,6 +16,8 @@ const KEY_LINE: usize = 40;
 const FIELD: usize = 200;
 /// The most bytes of such lines before the first of base64, the line that begins the key included.
 const FIELDS: usize = 1 << 10;
+/// The word for a private key in a placeholder.
+pub(super) const PRIVATE_KEY: &str = "private-key";
 /// What every block in PEM begins and ends with.
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
@@ -147,7 +150,7 @@ pub(super) const SHAPES: &[Shape] = &[
     token("sendgrid-key", "SG.", Dotted, 60, 80, Word),
     token("grafana-token", "glsa_", Url, 41, 64, Any),
     // RFC 7468, RFC 4880: PRIVATE KEY with other words around it.
-    Shape { kind: "private-key", prefix: "-----BEGIN ", rest: Rest::PrivateKey },
+    Shape { kind: PRIVATE_KEY, prefix: "-----BEGIN ", rest: Rest::PrivateKey },
 ];
 
 impl Shape {
@@ -281,6 +284,25 @@ fn key(text: &[u8], mut at: usize, end: Text, mut line: Line) -> Judged {
         last = at;
         line = if is_full { Line::Full } else { Line::Short };
     }
+}
+
+/// Whether `line` begins or ends a block in PEM.
+pub(super) fn is_mark(line: &str) -> bool {
+    line.as_bytes().starts_with(DASHES)
+}
+
+/// The long lines of base64 of the private key `block`, each once, in pieces where they are very long; none of what is no such
+/// key.
+pub(super) fn key_lines(block: &str) -> BTreeSet<String> {
+    const LONGEST: usize = 128;
+    if !block.as_bytes().starts_with(BEGIN) || !block.contains("PRIVATE KEY") {
+        return BTreeSet::new();
+    }
+    // Line ends may be written as escapes.
+    let written = block.replace("\\n", "\n").replace("\\r", "\n");
+    let lines = written.split(|c: char| !c.is_ascii_alphanumeric() && !"+/=".contains(c));
+    let pieces = lines.flat_map(|line| (0..line.len()).step_by(LONGEST).map(move |at| &line[at..line.len().min(at + LONGEST)]));
+    pieces.filter(|piece| piece.len() >= KEY_LINE).map(str::to_owned).collect()
 }
 
 /// The length of a line `Name: value` and its end; `None` where there is none, or not all of it.

@@ -201,6 +201,68 @@ fn a_known_value_is_hidden_in_every_form() {
 }
 
 #[test]
+fn a_part_of_a_value_of_several_lines_is_hidden_by_its_long_lines() {
+    let secrets = secrets();
+    let (first, second) = ("first line of a value 0123456", "and its second one, 89abcdef");
+    let value = format!("-----BEGIN OF SOMETHING-----\n{first}\r\n\t{second}\nshort\n");
+    secrets.grant("SEVERAL", &value).unwrap();
+    let hidden = secrets.hide(&format!("2:\t{second};")).into_owned();
+    assert!(hidden.starts_with("2:\t<secret:SEVERAL:") && hidden.ends_with(">;"), "{hidden}");
+    assert_eq!(secrets.put_back(&hidden, Author::Agent).unwrap(), format!("2:\t{second};"));
+    assert_eq!(secrets.places(value.as_bytes()).len(), 1, "the whole is one");
+    for text in ["short", "-----BEGIN OF SOMETHING-----"] {
+        assert_eq!(secrets.hide(text), text);
+    }
+    secrets.know_own("MISTRAL_API_KEY", &format!("{OWN}\nanother line of it, 0123456789"));
+    let hidden = secrets.hide("another line of it, 0123456789").into_owned();
+    assert!(matches!(secrets.put_back(&hidden, Author::Agent), Err(Withheld::Engines(_))), "{hidden}");
+}
+
+#[test]
+fn a_part_of_a_private_key_is_hidden_once_the_key_was_met() {
+    let lines = [letters(64), letters(70)[6..].to_owned(), letters(64).to_lowercase()];
+    let whole = format!("-----BEGIN PRIVATE KEY-----\n{}\nabcd==\n-----END PRIVATE KEY-----\n", lines.join("\n"));
+    let part = lines[1..].join("\n");
+    let written = serde_json::Value::from(whole.clone()).to_string();
+    for met in [&whole, &written, &serde_json::Value::from(written.clone()).to_string()] {
+        let engine = secrets();
+        assert_eq!(engine.hide(&part), part, "nothing tells what it is");
+        let worker = Secrets::of_request(engine.for_request());
+        assert!(worker.hide(met).contains("<secret:private-key:"));
+        engine.meet(worker.met());
+        for secrets in [&engine, &worker] {
+            let hidden = secrets.hide(&part).into_owned();
+            assert!(lines.iter().all(|line| !hidden.contains(line.as_str())), "{hidden}");
+            assert_eq!(placeholders(&hidden).count(), 2, "{hidden}");
+            assert_eq!(secrets.put_back(&hidden, Author::Agent).unwrap(), part);
+            assert_eq!(secrets.places(whole.as_bytes()).len(), 1, "the whole is one");
+        }
+    }
+}
+
+#[test]
+fn a_key_of_one_long_line_is_known_by_its_pieces() {
+    let secrets = secrets();
+    let line = letters(36) + &letters(300).to_uppercase() + &letters(36).to_lowercase();
+    secrets.hide(&format!("-----BEGIN PRIVATE KEY-----\n{line}\n-----END PRIVATE KEY-----"));
+    let hidden = secrets.hide(&line).into_owned();
+    assert_eq!(secrets.places(line.as_bytes()).iter().map(|(place, _)| place.len()).sum::<usize>(), line.len(), "{hidden}");
+    assert_eq!(secrets.put_back(&hidden, Author::Agent).unwrap(), line);
+}
+
+#[test]
+fn lines_of_many_keys_are_remembered_up_to_a_number() {
+    let secrets = secrets();
+    let line = |number: usize| format!("{number:064}");
+    for key in 0..200 {
+        let lines: Vec<String> = (0..10).map(|at| line(key * 10 + at)).collect();
+        secrets.hide(&format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", lines.join("\n")));
+    }
+    assert_eq!(secrets.finder().known.len(), MOST_KNOWN);
+    assert!(secrets.hide(&line(7)).starts_with("<secret:private-key:"));
+}
+
+#[test]
 fn a_placeholder_stands_for_the_very_bytes() {
     let secrets = secrets();
     let token = format!("ghp_{}", letters(36));
