@@ -195,13 +195,15 @@ impl Layout {
         found
     }
 
-    /// Makes sure that no place shows one of the `hidden` paths.
+    /// Makes sure that no place shows one of the `hidden` paths. Nothing can stand before what is not there yet, so what was
+    /// granted must not reach where it will lie.
     fn hide(&mut self, hidden: &[PathBuf]) -> Result<(), SandboxError> {
         let mut masks = Vec::new();
         for place in &self.places {
-            for path in hidden.iter().filter(|path| path.exists()) {
+            let is_granted = place.links == Links::Refused && self.kind != Kind::Host;
+            for path in hidden.iter().filter(|path| is_granted || path.exists()) {
                 let Ok(below) = path.strip_prefix(&place.source) else { continue };
-                if below.as_os_str().is_empty() || self.kind == Kind::Reduced {
+                if below.as_os_str().is_empty() || self.kind == Kind::Reduced || !path.exists() {
                     let reason = format!("it would show {}, which is never shown", path.display());
                     return Err(SandboxError::Refused { path: place.source.clone(), role: "granted", reason });
                 }

@@ -74,6 +74,33 @@ async fn what_is_wanted_is_resolved_and_what_became_a_link_is_refused() {
 }
 
 #[tokio::test]
+async fn what_would_show_a_hidden_folder_once_it_is_made_is_refused() {
+    let folders = Folders::new();
+    std::fs::create_dir(folders.path("config")).unwrap();
+    let (config, secret) = (folders.path("config"), folders.path("config/autosage"));
+    let write = Grant { write: vec![config.clone()], ..Grant::default() };
+    let read = Grant { read: vec![config.clone()], ..Grant::default() };
+    for kind in [Kind::Native, Kind::Reduced] {
+        for grant in [&write, &read] {
+            let plan = Plan { hidden: vec![folders.path("run"), secret.clone()], ..folders.plan(grant.clone()) };
+            let error = Sandbox::start(kind, program()).unwrap().environment(&plan).await.err().unwrap().to_string();
+            assert!(error.contains(&format!("it would show {}, which is never shown", secret.display())), "{kind}: {error}");
+            assert!(plan.resolve(grant).unwrap_err().to_string().contains("never shown"), "{kind}");
+        }
+    }
+    // Once it is there, nothing stands for it.
+    std::fs::create_dir(&secret).unwrap();
+    folders.write("config/autosage/config.toml", "model = \"x\"\n");
+    let plan = Plan { hidden: vec![folders.path("run"), secret.clone()], ..folders.plan(write) };
+    let environment = Sandbox::start(Kind::Native, program()).unwrap().environment(&plan).await.unwrap();
+    let attack = format!("echo new >{}/config.toml; echo other >{}/other", secret.display(), config.display());
+    run(&environment, &attack).await;
+    assert_eq!(std::fs::read_to_string(secret.join("config.toml")).unwrap(), "model = \"x\"\n");
+    assert_eq!(std::fs::read_to_string(config.join("other")).unwrap(), "other\n");
+    environment.close().await;
+}
+
+#[tokio::test]
 async fn environments_that_share_names_give_none_twice() {
     let folders = Folders::new();
     let plan = folders.plan(Grant::default());
