@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use trace::secrets::MachineKey;
@@ -74,6 +74,11 @@ impl Parts {
     /// The variable `name`, if it is set to text that is not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The folder that the variable `name` of the XDG standard names: one that is not absolute is ignored, as it says.
+    pub fn xdg_folder(&self, name: &str) -> Option<&Path> {
+        self.variable(name).map(Path::new).filter(|folder| folder.is_absolute())
     }
 }
 

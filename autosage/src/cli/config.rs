@@ -104,7 +104,7 @@ pub fn path(named: Option<&str>, parts: &Parts) -> Option<PathBuf> {
 
 /// `$XDG_CONFIG_HOME/autosage`, else `~/.config/autosage`.
 pub fn usual_folder(parts: &Parts) -> Option<PathBuf> {
-    let config = parts.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = parts.xdg_folder("XDG_CONFIG_HOME").map(Path::to_owned);
     let config = config.or_else(|| parts.variable("HOME").map(|home| Path::new(home).join(".config")));
     config.map(|config| config.join("autosage"))
 }

@@ -18,7 +18,7 @@ impl Home {
     /// `$AUTOSAGE_HOME`, else `$XDG_DATA_HOME/autosage`, else `~/.local/share/autosage`. Nothing is made yet.
     pub fn find(parts: &Parts) -> Result<Home, Failure> {
         let named = parts.variable("AUTOSAGE_HOME").map(PathBuf::from);
-        let data = || parts.variable("XDG_DATA_HOME").map(|data| Path::new(data).join("autosage"));
+        let data = || parts.xdg_folder("XDG_DATA_HOME").map(|data| data.join("autosage"));
         let usual = || parts.variable("HOME").map(|home| Path::new(home).join(".local/share/autosage"));
         let folder = named.or_else(data).or_else(usual);
         let folder = folder.ok_or_else(|| Failure::usage("there is no place to keep runs in: set AUTOSAGE_HOME to a folder"))?;

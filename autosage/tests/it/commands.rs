@@ -309,3 +309,24 @@ fn a_file_that_is_no_archive_is_refused_by_its_name() {
     assert!(refused.code == 2 && refused.err.starts_with(&told), "{refused:?}");
     assert_eq!(fs::read_dir(place.home().join("runs")).unwrap().count(), 0, "nothing is left of it");
 }
+
+#[test]
+fn a_folder_of_the_xdg_standard_that_is_not_absolute_is_ignored() {
+    let place = Place::new("xdg");
+    let (work, person) = (place.work(), place.home().with_file_name("person"));
+    let broken = work.join("near/autosage/config.toml");
+    fs::create_dir_all(broken.parent().unwrap()).unwrap();
+    fs::write(&broken, "modle = 1\n").unwrap();
+    let doctor = |folder: &std::path::Path| {
+        let mut command = place.command(&["doctor"]);
+        command.current_dir(&work).env_remove("AUTOSAGE_HOME").env("XDG_CONFIG_HOME", folder).env("XDG_DATA_HOME", folder);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let told = doctor("near".as_ref());
+    for path in [".config/autosage/config.toml", ".local/share/autosage"].map(|path| person.join(path)) {
+        assert!(told.contains(&path.display().to_string()), "{told}");
+    }
+    assert!(!told.contains("near"), "{told}");
+    let told = doctor(&work.join("near"));
+    assert!(told.contains(&broken.display().to_string()) && told.contains("unknown key `modle`"), "{told}");
+}
