@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use trace::{Answer, Approve, Delivery, Event, Moment, Outcome, Part, What};
+use trace::{Answer, Approve, Delivery, Event, Moment, Outcome, Part, Seq, What};
 
 /// How often the line below the story is drawn anew.
 const TICK: Duration = Duration::from_millis(250);
@@ -139,7 +139,7 @@ impl Session<'_> {
 
     /// Turn after turn of the user, until none follows.
     async fn turns(&self, engine: &Engine<'_>, run: &mut Run, mut signals: Signals) -> Result<Outcome, Failure> {
-        let mut typed = (self.follow_up == FollowUp::Typed).then(Typed::listen);
+        let mut typed = (self.follow_up == FollowUp::Typed).then(|| Typed::listen(self.view.clone()));
         if typed.is_some() && run.progress().terms().approve == Approve::Ask {
             self.view.take_answers(reply::choices(self.rules));
         }
@@ -156,7 +156,7 @@ impl Session<'_> {
                 () = signals.next() => None,
             };
             run.rested(self.parts.clock.elapsed().saturating_sub(rests));
-            match message.as_deref().map(str::trim) {
+            match message.as_ref().map(|message| message.text.trim()) {
                 None => {
                     self.view.say("\n");
                     return Ok(outcome);
@@ -198,15 +198,17 @@ impl Session<'_> {
                     engine.interrupt.raise();
                     self.view.say("stopping (once more ends the program at once)\n");
                 }
-                Some(message) = Typed::next(&mut typed) => self.hear(&secrets.hide(message.trim()))?,
+                Some(message) = Typed::next(&mut typed) => self.hear(&secrets.hide(message.text.trim()), message.asked)?,
                 _ = ticks.tick() => self.view.tick(),
             }
         }
     }
 
-    /// What was typed while the agent works: the answer to its question, or a message.
-    fn hear(&self, text: &str) -> Result<(), Failure> {
-        let Some((asked, question)) = self.view.question() else { return self.leave_message(text) };
+    /// What was typed while the agent works: the answer to its question, if that stood when it was `read`, or a message.
+    fn hear(&self, text: &str, read: Option<Seq>) -> Result<(), Failure> {
+        let Some((asked, question)) = self.view.question().filter(|(asked, _)| Some(*asked) == read) else {
+            return self.leave_message(text);
+        };
         let reply = reply::read(text, self.rules);
         let answer = match &reply {
             Reply::Again => {
@@ -357,17 +359,25 @@ fn hangup_is_ignored() -> bool {
 
 /// Messages that a person types or pastes.
 struct Typed {
-    messages: mpsc::Receiver<String>,
+    messages: mpsc::Receiver<Message>,
+}
+
+/// What was typed or pasted at once.
+struct Message {
+    text: String,
+    /// The question that stood when its first line was read: it answers no later one.
+    asked: Option<Seq>,
 }
 
 impl Typed {
     /// Reads standard input on a thread of its own, which ends with the input or the process.
-    fn listen() -> Typed {
+    fn listen(view: View) -> Typed {
         let (send, messages) = mpsc::channel(16);
         std::thread::spawn(move || {
             let Ok(input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
             let mut input = BufReader::new(fs::File::from(input));
-            while let Some(message) = message(&mut input) {
+            let asked = || view.question().map(|(asked, _)| asked);
+            while let Some(message) = message(&mut input, asked) {
                 if send.blocking_send(message).is_err() {
                     break;
                 }
@@ -377,7 +387,7 @@ impl Typed {
     }
 
     /// The next message; never, where nobody types.
-    async fn next(typed: &mut Option<&mut Typed>) -> Option<String> {
+    async fn next(typed: &mut Option<&mut Typed>) -> Option<Message> {
         match typed {
             Some(typed) => match typed.messages.recv().await {
                 Some(message) => Some(message),
@@ -389,17 +399,21 @@ impl Typed {
 }
 
 /// One line, with all that comes at once behind it: what is pasted is one message. `None` at the end of the input.
-fn message(input: &mut BufReader<fs::File>) -> Option<String> {
+fn message(input: &mut BufReader<fs::File>, asked: impl Fn() -> Option<Seq>) -> Option<Message> {
     /// How long the rest of a pasted text may take.
     const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mut text = String::new();
-    while input.read_line(&mut text).ok()? > 0 {
-        let comes = |input: &BufReader<fs::File>| poll(&mut [PollFd::new(input.get_ref(), PollFlags::IN)], Some(&AT_ONCE));
-        if input.buffer().is_empty() && !matches!(comes(input), Ok(1..)) {
+    if input.read_line(&mut text).ok()? == 0 {
+        return None;
+    }
+    let asked = asked();
+    let comes = |input: &BufReader<fs::File>| poll(&mut [PollFd::new(input.get_ref(), PollFlags::IN)], Some(&AT_ONCE));
+    while !input.buffer().is_empty() || matches!(comes(input), Ok(1..)) {
+        if input.read_line(&mut text).ok()? == 0 {
             break;
         }
     }
-    (!text.is_empty()).then_some(text)
+    Some(Message { text, asked })
 }
 
 /// Says loudly that there are weaker walls than usual.
@@ -410,5 +424,29 @@ pub fn warn_of_weak_walls(kind: sandbox::Kind, view: &View) {
         sandbox::Kind::Host => {
             view.say("SANDBOX HOST: NO WALLS. Commands run with all your rights: they can read your keys and change any file.\n");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::io::Write;
+
+    #[test]
+    fn what_was_typed_before_a_question_stood_does_not_belong_to_it() {
+        let (input, mut keyboard) = std::io::pipe().unwrap();
+        let mut input = BufReader::new(fs::File::from(std::os::fd::OwnedFd::from(input)));
+        let stands = Cell::new(None);
+        // The question appears while the rest of what was pasted is waited for.
+        let asked = || stands.replace(Some(Seq(7)));
+        keyboard.write_all(b"y\n").unwrap();
+        let early = message(&mut input, asked).unwrap();
+        keyboard.write_all(b"no,\ntry the mirror\n").unwrap();
+        let late = message(&mut input, asked).unwrap();
+        drop(keyboard);
+        assert_eq!((early.text.as_str(), early.asked), ("y\n", None));
+        assert_eq!((late.text.as_str(), late.asked), ("no,\ntry the mirror\n", Some(Seq(7))));
+        assert!(message(&mut input, asked).is_none());
     }
 }
