@@ -53,10 +53,12 @@ impl Wish {
 pub enum Wire {
     OpenaiChat,
     Anthropic,
+    Responses,
+    Gemini,
 }
 
 impl Wire {
-    const ALL: [Wire; 2] = [Wire::OpenaiChat, Wire::Anthropic];
+    const ALL: [Wire; 4] = [Wire::OpenaiChat, Wire::Anthropic, Wire::Responses, Wire::Gemini];
 }
 
 /// What a record is safe from.
@@ -76,9 +78,11 @@ pub struct Way {
 
 impl Way {
     /// The ways that are compared; the first is the one that goals are set for.
-    const ALL: [Way; 3] = [
+    const ALL: [Way; 5] = [
         Way { wire: Wire::OpenaiChat, durability: Durability::Process },
         Way { wire: Wire::Anthropic, durability: Durability::Process },
+        Way { wire: Wire::Responses, durability: Durability::Process },
+        Way { wire: Wire::Gemini, durability: Durability::Process },
         Way { wire: Wire::OpenaiChat, durability: Durability::Power },
     ];
 }

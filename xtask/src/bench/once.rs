@@ -88,11 +88,18 @@ pub fn played(setting: &Setting) -> anyhow::Result<Played> {
     command.args(["--config", "none", "run", "go", "--json", "--durability", durability, "--workspace"]);
     command.arg(folder.join("workspace")).args(["--max-turns", &(turns + 1).to_string()]);
     let address = format!("http://127.0.0.1:{}", mock.port);
+    let key = "of-the-scripted-server";
     match way.wire {
         Wire::OpenaiChat => command.args(["--model", "openai-compatible/mock", "--base-url", &format!("{address}/v1")]),
         Wire::Anthropic => command
             .args(["--model", "anthropic/mock"])
-            .envs([("ANTHROPIC_BASE_URL", address.as_str()), ("ANTHROPIC_API_KEY", "of-the-scripted-server")]),
+            .envs([("ANTHROPIC_BASE_URL", address.as_str()), ("ANTHROPIC_API_KEY", key)]),
+        Wire::Responses => command
+            .args(["--model", "openai/mock"])
+            .envs([("OPENAI_BASE_URL", format!("{address}/v1").as_str()), ("OPENAI_API_KEY", key)]),
+        Wire::Gemini => {
+            command.args(["--model", "gemini/mock"]).envs([("GOOGLE_GEMINI_BASE_URL", address.as_str()), ("GEMINI_API_KEY", key)])
+        }
     };
     command.env("AUTOSAGE_HOME", folder.join("home")).stdin(Stdio::null());
     command.stdout(std::fs::File::create(folder.join("events.jsonl"))?);

@@ -25,8 +25,10 @@ fn told(long: &Long) -> String {
 
 fn wire(wire: Wire) -> &'static str {
     match wire {
-        Wire::OpenaiChat => "openai-chat",
-        Wire::Anthropic => "anthropic",
+        Wire::OpenaiChat => "chat",
+        Wire::Anthropic => "messages",
+        Wire::Responses => "responses",
+        Wire::Gemini => "gemini",
     }
 }
 
@@ -157,7 +159,7 @@ mod tests {
         let at = |turn, ms| At { turn, ms };
         let report = Report {
             turns: 50,
-            ways: vec![way(0, 2.0, &[]), way(1, 3.0, &["turn 3: prefix_ok is false"]), way(2, 5.0, &[])],
+            ways: vec![way(0, 2.0, &[]), way(1, 3.0, &["turn 3: prefix_ok is false"]), way(4, 5.0, &[])],
             fresh: figures(2.0, &[]),
             long: vec![Long {
                 wire: Wire::OpenaiChat,
@@ -184,23 +186,23 @@ mod tests {
         expect![[r#"
             median of 1 runs of 50 turns for each column
 
-            | figure                        | openai-chat, process | anthropic, process | openai-chat, power |       goal |
-            |-------------------------------|---------------------:|-------------------:|-------------------:|-----------:|
-            | first request after the start |               9.0 ms |             9.0 ms |             9.0 ms |      50 ms |
-            | the same, nothing kept yet    |               9.0 ms |                    |                    |            |
-            | own time a turn               |               2.0 ms |             3.0 ms |             5.0 ms |       7 ms |
-            | its ratio to the first column |                 1.00 |               1.50 |               2.50 |            |
-            | processor time in all         |               0.20 s |             0.20 s |             0.20 s |      0.5 s |
-            | largest process               |               9.5 MB |             9.5 MB |             9.5 MB |      40 MB |
-            | first request's body          |           4000 bytes |         4000 bytes |         4000 bytes | 5000 bytes |
-            | growth a turn                 |            240 bytes |          240 bytes |          240 bytes |  250 bytes |
+            | figure                        | chat, process | messages, process | chat, power |       goal |
+            |-------------------------------|--------------:|------------------:|------------:|-----------:|
+            | first request after the start |        9.0 ms |            9.0 ms |      9.0 ms |      50 ms |
+            | the same, nothing kept yet    |        9.0 ms |                   |             |            |
+            | own time a turn               |        2.0 ms |            3.0 ms |      5.0 ms |       7 ms |
+            | its ratio to the first column |          1.00 |              1.50 |        2.50 |            |
+            | processor time in all         |        0.20 s |            0.20 s |      0.20 s |      0.5 s |
+            | largest process               |        9.5 MB |            9.5 MB |      9.5 MB |      40 MB |
+            | first request's body          |    4000 bytes |        4000 bytes |  4000 bytes | 5000 bytes |
+            | growth a turn                 |     240 bytes |         240 bytes |   240 bytes |  250 bytes |
 
             own time around a turn, `process`
 
-            | wire        | turn 5 | turn 45 | turn 1000 | last to first | processor time | largest process |    last body |
-            |-------------|-------:|--------:|----------:|--------------:|---------------:|----------------:|-------------:|
-            | openai-chat | 2.0 ms |  2.5 ms |    3.0 ms |          1.50 |          5.0 s |         20.0 MB | 250000 bytes |
-            | goal        |        |         |           |           1.5 |                |                 |              |
+            | wire | turn 5 | turn 45 | turn 1000 | last to first | processor time | largest process |    last body |
+            |------|-------:|--------:|----------:|--------------:|---------------:|----------------:|-------------:|
+            | chat | 2.0 ms |  2.5 ms |    3.0 ms |          1.50 |          5.0 s |         20.0 MB | 250000 bytes |
+            | goal |        |         |           |           1.5 |                |                 |              |
 
             the record
 
@@ -220,7 +222,7 @@ mod tests {
             | the disk's own fdatasync      |  1.25 ms |        |
 
             turn 3: prefix_ok is false
-            2 requests of the long run over openai-chat do not extend the last
+            2 requests of the long run over chat do not extend the last
         "#]]
         .assert_eq(&table(&report));
     }
