@@ -39,7 +39,11 @@ pub fn choices(rules: Rules) -> &'static str {
     }
 }
 
-/// What `text` means. Its first letter is enough; a single other word may be a slip, so it is asked again.
+/// What begins a sentence that rather agrees: it is no answer of those that are offered, and no refusal either.
+const AGREEING: [&str; 7] = ["y", "yes", "ok", "okay", "sure", "once", "always"];
+
+/// What `text` means. Its first letter is enough; a single other word may be a slip, and a sentence that agrees does not say
+/// to what, so both are asked again.
 pub fn read(text: &str, rules: Rules) -> Reply {
     let text = text.trim();
     match (text.to_lowercase().as_str(), rules) {
@@ -47,8 +51,10 @@ pub fn read(text: &str, rules: Rules) -> Reply {
         ("r" | "run", _) => Reply::Answer(Answer::Run),
         ("a" | "always", Rules::Kept) => Reply::Always,
         ("n" | "no", _) => Reply::Answer(Answer::No),
-        (words, _) if words.contains(char::is_whitespace) => Reply::NoAnd(text.to_owned()),
-        _ => Reply::Again,
+        (words, _) => match words.split_once(|c: char| c.is_whitespace() || c == ',') {
+            Some((first, _)) if !AGREEING.contains(&first) => Reply::NoAnd(text.to_owned()),
+            _ => Reply::Again,
+        },
     }
 }
 
@@ -66,7 +72,8 @@ mod tests {
         is("No", Reply::Answer(Answer::No));
         is("a", Reply::Always);
         is("use the mirror instead", Reply::NoAnd("use the mirror instead".into()));
-        for text in ["", "yse", "ok", "nope"] {
+        is("run the tests first", Reply::NoAnd("run the tests first".into()));
+        for text in ["", "yse", "ok", "nope", "yes please", "OK, go on"] {
             is(text, Reply::Again);
         }
         assert_eq!(read("always", Rules::None), Reply::Again, "what is not offered is not taken");
