@@ -55,14 +55,13 @@ fn b5_a_flood_is_capped_where_it_is_captured_also_within_one_line() {
         {"calls": [{"name": "bash", "arguments": {"command": "yes | head -c 30000000"}}]},
         {"calls": [{"name": "bash", "arguments": {"command": "head -c 8000000 /dev/zero | tr '\\0' 'é'"}}]}
     ]"#;
-    for wire in Wire::ALL {
-        let played = play("b5", wire, answers, &[]);
-        played.done();
-        let sizes: Vec<Option<u64>> = played.observed().iter().map(|observed| observed.bytes).collect();
-        assert_eq!(sizes, [Some(30_000_000), Some(8_000_000)]);
-        assert!(played.observed().iter().all(|observed: &&Observed| observed.truncated && observed.blob.is_some()));
-        assert!(played.server.bodies().last().unwrap().len() < 40_000, "what is sent stays small");
-    }
+    // Capped before any wire is spoken, so one of them will do.
+    let played = play("b5", Wire::Chat, answers, &[]);
+    played.done();
+    let sizes: Vec<Option<u64>> = played.observed().iter().map(|observed| observed.bytes).collect();
+    assert_eq!(sizes, [Some(30_000_000), Some(8_000_000)]);
+    assert!(played.observed().iter().all(|observed: &&Observed| observed.truncated && observed.blob.is_some()));
+    assert!(played.server.bodies().last().unwrap().len() < 40_000, "what is sent stays small");
 }
 
 #[test]
