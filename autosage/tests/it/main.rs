@@ -7,6 +7,7 @@ mod commands;
 mod contract;
 mod crash;
 mod demo;
+mod durability;
 mod examples;
 mod histories;
 mod record;

@@ -1,8 +1,9 @@
 //! What tests may miss on a machine, and the one line that brings it. Nothing is ever installed from here.
 
 /// Component, as tests name it in `skipped: no X`, and what to do.
-const REMEDIES: [(&str, &str); 6] = [
+const REMEDIES: [(&str, &str); 7] = [
     ("ca-certificates", "apt-get install -y ca-certificates"),
+    ("gcc", "apt-get install -y gcc libc6-dev"),
     ("gdb", "apt-get install -y gdb"),
     ("git", "apt-get install -y git"),
     ("landlock", "cargo run --release -- doctor"),
