@@ -47,7 +47,7 @@ pub fn trust(args: &TrustArgs, person: &Config, home: &Home, parts: &Parts) -> R
     let shown = clean(&workspace.display().to_string());
     if args.revoke {
         Store::of(home).forget(&workspace)?;
-        print(&parts.out, &format!("{shown} is not trusted, and keeps no rules.\n"));
+        print(&parts.out, &format!("{shown} is trusted no longer, and its rules are forgotten.\n"));
         return Ok(0);
     }
     let project = project::read_anyhow(&workspace, person.sandbox, home, parts)?;

@@ -1,7 +1,7 @@
 //! Wider rights, through the real binary: asked for, answered here or elsewhere, kept over a crash, and never more than was
 //! said.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, bash, call};
 use crate::support::{Called, Place, until};
 use serde_json::{Value, json};
 use std::fs;
@@ -87,14 +87,6 @@ impl Stage {
     fn runs(&self) -> Value {
         serde_json::from_str(self.place.start(&["runs", "--json"]).out.lines().next().unwrap()).unwrap()
     }
-}
-
-fn bash(command: &str) -> Answer {
-    call("bash", json!({"command": command}))
-}
-
-fn call(name: &str, arguments: Value) -> Answer {
-    Answer { calls: vec![json!({"name": name, "arguments": arguments})], ..Answer::default() }
 }
 
 /// A command that wants to write below the folder outside.

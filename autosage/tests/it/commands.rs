@@ -1,15 +1,11 @@
 //! What a person does with the command line besides running tasks: grants, recordings, harnesses, configuration, showing.
 
-use crate::support::server::{Answer, Server, Wire};
+use crate::support::server::{Answer, Server, Wire, bash};
 use crate::support::{Called, Place};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use trace::{What, text_of};
-
-fn bash(command: &str) -> Answer {
-    Answer { calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": command}})], ..Answer::default() }
-}
 
 /// A run of the real binary with one command in it; returns what became of it and what the command's observation said.
 fn observe(place: &Place, command: &str, more: &[&str]) -> (Called, String) {

@@ -1,6 +1,6 @@
 //! The contract of the command line, through the real binary: events on stdout, outcomes, exit codes, signals.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, bash};
 use crate::support::{Called, Place, script};
 use serde_json::Value;
 use std::fs::File;
@@ -264,13 +264,13 @@ fn messages_are_taken_in_as_they_were_sent() {
 #[test]
 fn a_child_that_outlives_its_command_is_named_and_stopped_by_name() {
     let answers = vec![
-        call("sleep 300 & echo started"),
-        call("echo next"),
+        bash("sleep 300 & echo started"),
+        bash("echo next"),
         Answer {
             calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": "echo stopping", "stop": ["c1"]}})],
             ..Answer::default()
         },
-        call("echo last"),
+        bash("echo last"),
     ];
     let (place, server) = (Place::new("child"), Server::start(answers));
     let work = place.work().display().to_string();
@@ -287,10 +287,6 @@ fn a_child_that_outlives_its_command_is_named_and_stopped_by_name() {
         })
         .collect();
     assert_eq!(names, [vec!["c1".to_owned()], vec!["c1".to_owned()], vec![], vec![]]);
-}
-
-fn call(command: &str) -> Answer {
-    Answer { calls: vec![serde_json::json!({"name": "bash", "arguments": {"command": command}})], ..Answer::default() }
 }
 
 #[test]
@@ -361,7 +357,7 @@ fn ctrl_c_at_a_terminal_reaches_the_engine_and_not_its_sandbox() {
 #[test]
 fn what_an_agent_leaves_in_its_home_does_not_steer_its_judge() {
     let plant = "echo planted >~/.profile; echo planted >/tmp/planted; touch ~/planted";
-    let (place, server) = (Place::new("judge"), Server::start(vec![call(plant)]));
+    let (place, server) = (Place::new("judge"), Server::start(vec![bash(plant)]));
     let work = place.work().display().to_string();
     let mut args = vec!["run", "go", "--check", "ls -A ~ /tmp; test ! -e ~/planted && test ! -e /tmp/planted"];
     args.extend(place.arguments(&server, &work));

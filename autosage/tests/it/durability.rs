@@ -2,8 +2,8 @@
 //! the system's own answers the sync of a record whose last line is a `Called`.
 
 use crate::support::Place;
-use crate::support::server::{Answer, Server};
-use serde_json::{Value, json};
+use crate::support::server::{Answer, Server, bash, call};
+use serde_json::json;
 use std::path::PathBuf;
 
 /// Refuses to sync a file that ends with the word that a call is about to be served, and syncs any other.
@@ -33,7 +33,7 @@ int fdatasync(int fd) {
 "#;
 
 /// The library; `None`, said aloud, where nothing here compiles C.
-#[allow(clippy::disallowed_methods, reason = "a test compiles what it loads")]
+#[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a test compiles what it loads, and says what it skips")]
 fn shim(place: &Place) -> Option<PathBuf> {
     let (source, library) = (place.home().with_file_name("shim.c"), place.home().with_file_name("shim.so"));
     std::fs::write(&source, SHIM).unwrap();
@@ -51,8 +51,8 @@ fn shim(place: &Place) -> Option<PathBuf> {
 }
 
 /// The exit code of a run that makes one call and answers, over that disk, and what it said.
-fn run(name: &str, call: Value, durability: &str) -> Option<(i32, String, Place)> {
-    let (place, server) = (Place::new(name), Server::start(vec![Answer { calls: vec![call], ..Answer::default() }]));
+fn run(name: &str, call: Answer, durability: &str) -> Option<(i32, String, Place)> {
+    let (place, server) = (Place::new(name), Server::start(vec![call]));
     let library = shim(&place)?;
     place.write("seen", "here\n");
     let work = place.work().display().to_string();
@@ -63,7 +63,7 @@ fn run(name: &str, call: Value, durability: &str) -> Option<(i32, String, Place)
 
 #[test]
 fn a_call_that_can_change_the_world_is_not_begun_before_its_intent_is_on_the_disk() {
-    let call = || json!({"name": "bash", "arguments": {"command": "echo begun >>counter"}});
+    let call = || bash("echo begun >>counter");
     let Some((code, said, place)) = run("synced", call(), "power") else { return };
     assert_eq!((code, said.contains("Input/output error")), (4, true), "{said}");
     assert!(!place.work().join("counter").exists(), "nothing was begun");
@@ -74,7 +74,7 @@ fn a_call_that_can_change_the_world_is_not_begun_before_its_intent_is_on_the_dis
 
 #[test]
 fn a_call_that_only_reads_waits_for_no_disk() {
-    let call = json!({"name": "read", "arguments": {"path": "seen"}});
+    let call = call("read", json!({"path": "seen"}));
     let Some((code, said, _)) = run("read-unsynced", call, "power") else { return };
     assert_eq!(code, 0, "{said}");
 }

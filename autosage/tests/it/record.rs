@@ -1,21 +1,13 @@
 //! A record that survives what happens to disks and processes, through the real binary: damage, a full or read-only disk,
 //! second owners, many runs at once, and the commands that carry and remove runs.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, bash, call};
 use crate::support::{Called, Place, SteppedClock, files, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use trace::{Condition, Reading, What};
-
-fn call(name: &str, arguments: Value) -> Answer {
-    Answer { calls: vec![json!({"name": name, "arguments": arguments})], ..Answer::default() }
-}
-
-fn bash(command: &str) -> Answer {
-    call("bash", json!({"command": command}))
-}
 
 /// A run of the real binary against `answers`.
 fn run(place: &Place, server: &Server, more: &[&str]) -> Called {

@@ -1,21 +1,13 @@
 //! What an agent cannot get past, through the real binary and all tools: links, git, names of commands, and a sandbox that dies.
 
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, bash, call};
 use crate::support::{Called, Place, files, until};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
 use trace::{Observed, Status, What, text_of};
-
-fn bash(command: &str) -> Answer {
-    call("bash", json!({"command": command}))
-}
-
-fn call(name: &str, arguments: Value) -> Answer {
-    Answer { calls: vec![json!({"name": name, "arguments": arguments})], ..Answer::default() }
-}
 
 /// A run of the real binary in which these calls are made; each with more arguments for the program.
 fn run(place: &Place, answers: Vec<Answer>, more: &[&str]) -> (Called, Vec<Observed>, usize) {

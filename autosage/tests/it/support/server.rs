@@ -72,6 +72,16 @@ impl Answer {
     }
 }
 
+/// A reply that calls a tool.
+pub fn call(name: &str, arguments: Value) -> Answer {
+    Answer { calls: vec![json!({"name": name, "arguments": arguments})], ..Answer::default() }
+}
+
+/// A reply that runs a command.
+pub fn bash(command: &str) -> Answer {
+    call("bash", json!({"command": command}))
+}
+
 /// A running server. It ends with the test's process.
 pub struct Server {
     /// Its address, with the version.
