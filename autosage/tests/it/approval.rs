@@ -166,7 +166,8 @@ fn f3_a_widened_call_that_was_begun_is_not_begun_again() {
     let mut child = stage.begin(&stage.args(&["--approve", "wait"]));
     let (seq, _) = stage.until_it_asks();
     assert_eq!(stage.place.start(&["send", &stage.id(), "--answer", &format!("{seq}=run")]).code, 0);
-    until(|| stage.place.work().join("counter").exists().then_some(()));
+    // A file that is there may still be empty.
+    until(|| fs::read_to_string(stage.place.work().join("counter")).is_ok_and(|text| text == "begun\n").then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
     let resumed = stage.place.start(&["resume", "--last", "--config", "none"]);
