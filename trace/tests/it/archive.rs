@@ -1,36 +1,10 @@
 //! A run as one file: what an export holds, and what an import refuses.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
+use crate::support::{Still, message};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-use trace::{
-    AgentPath, ArchiveError, CallId, Clock, Delivery, Digest, Durability, Imported, Millis, Observed, Part, Reading, Record, Seq,
-    Status, Timestamp, What, inbox,
-};
-
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix_millis(1_795_974_007_123)
-    }
-    fn elapsed(&self) -> Millis {
-        0
-    }
-    fn pause(&self, _: Duration) -> trace::Pause {
-        Box::pin(std::future::ready(()))
-    }
-    fn limit(&self, _: Duration) -> trace::Pause {
-        Box::pin(std::future::pending())
-    }
-}
-
-fn message(text: &str) -> Delivery {
-    Delivery::Message { parts: vec![Part::text(text)] }
-}
+use trace::{AgentPath, ArchiveError, CallId, Digest, Durability, Imported, Observed, Reading, Record, Seq, Status, What, inbox};
 
 /// A run with a blob and a letter; the blob's digest.
 fn make(run: &Path, text: &str) -> Digest {

@@ -1,39 +1,16 @@
 //! The record on a real disk: torn ends, two owners, letters that are taken in once.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
+use crate::support::{Still, message};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use trace::secrets::MachineKey;
 use trace::{
-    AgentPath, Clock, Condition, Cost, Damage, Delivered, Delivery, Durability, Event, Millis, Observed, Part, Reading, Record,
-    RecordError, Replied, Said, Secrets, Status, Stop, Timestamp, Timing, Usage, What, inbox,
+    AgentPath, Condition, Cost, Damage, Delivered, Durability, Event, Observed, Reading, Record, RecordError, Replied, Said,
+    Secrets, Status, Stop, Timing, Usage, What, inbox,
 };
-
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix_millis(1_795_974_007_123)
-    }
-    fn elapsed(&self) -> Millis {
-        7
-    }
-    fn pause(&self, _: Duration) -> trace::Pause {
-        Box::pin(std::future::ready(()))
-    }
-    fn limit(&self, _: Duration) -> trace::Pause {
-        Box::pin(std::future::pending())
-    }
-}
-
-fn message(text: &str) -> Delivery {
-    Delivery::Message { parts: vec![Part::text(text)] }
-}
 
 fn said(text: &str) -> What {
     What::Delivered(Delivered { name: String::new(), what: message(text) })
