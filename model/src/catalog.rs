@@ -80,6 +80,8 @@ pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> 
         price: overrides.price.or(known.and_then(Known::price)),
         effort,
         reasons: known.and_then(|model| model.reasons),
+        images: known.and_then(|model| model.images),
+        structured: known.and_then(|model| model.structured),
         table: known.map(|_| Digest::of(MODELS.as_bytes())),
     })
 }
@@ -161,6 +163,8 @@ struct Known {
     effort: Option<String>,
     chat_effort: Option<String>,
     reasons: Option<bool>,
+    images: Option<bool>,
+    structured: Option<bool>,
     #[serde(flatten)]
     price: Option<Dollars>,
     long: Option<Long>,
@@ -237,6 +241,8 @@ mod tests {
             "effort",
             "chat_effort",
             "reasons",
+            "images",
+            "structured",
             "input",
             "cached",
             "cache_write",

@@ -92,6 +92,8 @@ impl ScriptedModel {
             price: None,
             effort: None,
             reasons: None,
+            images: None,
+            structured: None,
             table: None,
         };
         ScriptedModel { spec, steps: steps.into_iter().collect(), next: AtomicUsize::new(0) }

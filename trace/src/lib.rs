@@ -46,4 +46,6 @@ pub use read::{Condition, Neighbour, Reading};
 pub use record::{Moment, Observer, Record, RecordError, blobs};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
 pub use secrets::Secrets;
-pub use started::{Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec, Unread};
+pub use started::{
+    Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec, UNKNOWN_WINDOW, Unread,
+};

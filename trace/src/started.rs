@@ -128,9 +128,25 @@ pub struct ModelSpec {
     /// Whether the model reasons; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasons: Option<bool>,
+    /// Whether it sees pictures; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
+    /// Whether it can be held to a schema in its answer; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<bool>,
     /// The digest of the table that prices and windows were read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Digest>,
+}
+
+/// The window of a model about which nothing is known, in tokens: small enough for any that works with tools.
+pub const UNKNOWN_WINDOW: u64 = 32_768;
+
+impl ModelSpec {
+    /// The window in tokens: what is known of it, else [`UNKNOWN_WINDOW`].
+    pub fn window(&self) -> u64 {
+        self.context.unwrap_or(UNKNOWN_WINDOW)
+    }
 }
 
 /// The program that ran.

@@ -47,6 +47,8 @@ pub fn model() -> ModelSpec {
         effort: None,
         reasons: None,
         price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
+        images: None,
+        structured: None,
         table: None,
     }
 }
