@@ -29,7 +29,7 @@ pub use environments::Environments;
 pub use harness::{Caps, Harness, HarnessError, LoopSettings, Notes};
 pub use interrupt::Interrupt;
 pub use ledger::{Ledger, Left};
-pub use progress::{Claim, OpenCall, Progress};
+pub use progress::{Claim, OpenCall, Pairs, Progress, Streak};
 pub use prompt::{RULES, Request};
 pub use run::run;
 pub use start::{Assignment, Changes, Surroundings, reopen, start};

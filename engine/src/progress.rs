@@ -1,6 +1,7 @@
 //! What a run's events add up to. The fold is all the state there is: whoever folds the same events decides the same.
 
 mod answers;
+mod pairs;
 
 use crate::approval::Rights;
 use crate::harness::{Harness, fill};
@@ -8,6 +9,7 @@ use crate::ledger::Ledger;
 use crate::scan::is_call_as_text;
 use crate::{claim, prompt};
 use model::{Message, SentCall, Transcript};
+pub use pairs::{Pairs, Streak};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use trace::{
@@ -100,6 +102,7 @@ pub struct Progress {
     shell: Option<BTreeMap<String, Option<String>>>,
     seen: BTreeMap<String, FileSeen>,
     outputs: BTreeMap<Seq, Digest>,
+    pairs: Pairs,
     /// Whether the last command left processes behind.
     left_running: bool,
     replies: u64,
@@ -133,6 +136,7 @@ impl Progress {
             shell: None,
             seen: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            pairs: Pairs::default(),
             left_running: false,
             replies: 0,
             next: Seq(0),
@@ -237,6 +241,7 @@ impl Progress {
     /// The turn of the user begins anew: what ended the last one no longer holds.
     fn reopen(&mut self) {
         self.turn = Turn::default();
+        self.pairs.begin();
     }
 
     /// Puts `message` at the tail of the prompt, behind the observations of calls that are still open.
@@ -318,6 +323,7 @@ impl Progress {
     fn observe(&mut self, call: Option<Seq>, observed: &Observed) {
         let Some(open) = self.calls.iter_mut().find(|call| call.id == observed.id && call.result.is_none()) else { return };
         open.result = Some((observed.status, observed.content.clone()));
+        self.pairs.add(open, observed);
         if let Some(cwd) = &observed.cwd {
             self.cwd = Some(cwd.into());
         }

@@ -1,6 +1,6 @@
 //! What the rest of the engine, and whoever watches a run, asks of the fold.
 
-use super::{Claim, OpenCall, Progress};
+use super::{Claim, OpenCall, Pairs, Progress};
 use crate::approval::Rights;
 use crate::harness::Harness;
 use crate::ledger::Ledger;
@@ -174,6 +174,11 @@ impl Progress {
     /// The whole output of the call at `call`, where its observation left some out.
     pub fn output(&self, call: Seq) -> Option<Digest> {
         self.outputs.get(&call).copied()
+    }
+
+    /// Which calls came to what, and since when nothing new did.
+    pub fn pairs(&self) -> &Pairs {
+        &self.pairs
     }
 
     /// How many answers came, usable or not, but for those that we broke off: the position of a recorded conversation.

@@ -5,5 +5,6 @@
 mod approvals;
 mod decisions;
 mod invariants;
+mod pairs;
 mod story;
 mod strict;
