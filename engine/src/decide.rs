@@ -1,7 +1,7 @@
 //! The decision: what comes next, from what has happened and from nothing else.
 
 use crate::approval::{self, Standing};
-use crate::progress::{Claim, OpenCall, Progress};
+use crate::progress::{Claim, OpenCall, Progress, Streak};
 use crate::prompt::{Refusal, Request};
 use trace::{Exhausted, Fault, FaultClass, Outcome, Unavailable, Verdict};
 
@@ -63,6 +63,11 @@ pub fn decide(progress: &Progress) -> Next {
     }
     if let Some(next) = progress.claim().and_then(|claim| judge(claim, progress)) {
         return next;
+    }
+    if let Some(streak) = progress.circle() {
+        let Streak { calls, call, times, .. } = streak;
+        let reason = format!("{calls} calls in a row brought nothing new, {call} the same {times} times");
+        return Next::Finish(Outcome::Failed { reason });
     }
     if let Some(which) = progress.ledger().exhausted() {
         return Next::Finish(budget(which, progress));

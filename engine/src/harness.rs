@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::Path;
 use trace::{Blobs, Digest, HarnessRef};
 
@@ -82,6 +83,27 @@ pub struct LoopSettings {
     pub budget: StepBudget,
     /// How much of an output an agent sees.
     pub caps: Caps,
+    /// When calls that bring nothing new are a loop. Harnesses of before have no word for it.
+    #[serde(default)]
+    pub loops: Loops,
+}
+
+/// When calls in a row that bring nothing new are a loop: each is one, with its arguments and its result, that this turn of
+/// the user has seen before.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loops {
+    /// So many, and the agent is warned.
+    pub warn: NonZeroU32,
+    /// So many, once it was warned, and the turn ends.
+    pub stop: NonZeroU32,
+}
+
+impl Default for Loops {
+    fn default() -> Loops {
+        let [warn, stop] = [4, 9].map(|calls| NonZeroU32::new(calls).expect("neither is zero"));
+        Loops { warn, stop }
+    }
 }
 
 /// The default budget.
@@ -126,6 +148,8 @@ notes! {
     cut_call,
     /// A reply without calls was cut off by the length limit.
     cut_text,
+    /// Calls in a row brought nothing new: `{calls}`, `{call}` of them came to the same `{times}` times, `{left}` are left.
+    circle,
     /// The claim holds.
     accepted,
     /// The claim does not hold: `{failed}`, `{total}`, `{left}`, `{results}`.

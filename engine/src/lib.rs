@@ -26,7 +26,7 @@ pub use approval::{Question, Questions, Standing, ruling, standing};
 pub use decide::{Act, Claiming, Next, decide};
 pub use engine::{Engine, EngineError, Run};
 pub use environments::Environments;
-pub use harness::{Caps, Harness, HarnessError, LoopSettings, Notes};
+pub use harness::{Caps, Harness, HarnessError, LoopSettings, Loops, Notes};
 pub use interrupt::Interrupt;
 pub use ledger::{Ledger, Left};
 pub use progress::{Claim, OpenCall, Pairs, Progress, Streak};

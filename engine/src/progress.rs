@@ -383,6 +383,7 @@ impl Progress {
         };
         self.messages.extend(self.calls.iter().filter_map(result));
         self.messages.append(&mut self.held);
+        self.warn_of_circle();
     }
 
     fn verify(&mut self, verified: &Verified) {

@@ -10,6 +10,7 @@ mod demo;
 mod durability;
 mod examples;
 mod histories;
+mod loops;
 mod record;
 mod scenarios;
 mod secrets;

@@ -1,6 +1,8 @@
 //! Which calls came to what: whether a call brought anything new, to the run and to what the agent does just now.
 
-use super::OpenCall;
+use super::{OpenCall, Progress};
+use crate::harness::fill;
+use model::Message;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{Digest, Observed, Part};
@@ -27,6 +29,8 @@ pub struct Streak {
     pub call: String,
     /// How often it did.
     pub times: u32,
+    /// How many they were when the agent was told, if it was.
+    pub told: Option<u32>,
 }
 
 impl Pairs {
@@ -67,6 +71,30 @@ impl Pairs {
             self.streak.times = *times;
             self.streak.call = shown(call);
         }
+    }
+}
+
+impl Progress {
+    /// Warns an agent, once its calls are closed, that they go in a circle: once in a streak.
+    pub(super) fn warn_of_circle(&mut self) {
+        let loops = self.harness.settings().loops;
+        let streak = &mut self.pairs.streak;
+        if streak.told.is_some() || streak.calls < loops.warn.get() {
+            return;
+        }
+        streak.told = Some(streak.calls);
+        let left = loops.stop.get().saturating_sub(streak.calls).max(1);
+        let numbers = [streak.calls, streak.times, left].map(|number| number.to_string());
+        let words = [("calls", &*numbers[0]), ("call", &streak.call), ("times", &numbers[1]), ("left", &numbers[2])];
+        let note = fill(&self.harness.notes().circle, &words);
+        self.messages.push(Message::User(vec![Part::text(note)]));
+    }
+
+    /// What the agent goes on repeating though it was warned, once that is enough to end the turn.
+    pub fn circle(&self) -> Option<&Streak> {
+        let streak = self.pairs.streak();
+        let was_told = streak.told.is_some_and(|told| streak.calls > told);
+        (was_told && streak.calls >= self.harness.settings().loops.stop.get()).then_some(streak)
     }
 }
 

@@ -1,8 +1,10 @@
-//! Which calls bring something new.
+//! Which calls bring something new, and what comes of those that bring nothing: a warning, then the end of the turn.
 
 use crate::story::Story;
+use engine::{Next, decide};
 use expect_test::{Expect, expect};
-use trace::{Limits, Observed, Status, What};
+use model::Message;
+use trace::{Limits, Observed, Said, Status, Stop, What};
 
 /// A run in which calls come to results, each `call => result`, all in replies of their own.
 fn story(calls: &[&str]) -> Story {
@@ -77,4 +79,115 @@ fn a_turn_of_the_user_begins_without_a_past_and_the_run_keeps_its_own() {
     let story = came(story, "bash {} => a");
     check(&story, expect!["1 different, the last seen; 0 without news"]);
     check(&came(story, "bash {} => a"), expect!["1 different, the last seen; 1 without news, bash {} 2 times"]);
+}
+
+/// What follows each call: `.` for the next request, `!` for one that warns, then how the turn ends.
+fn course(calls: impl IntoIterator<Item = String>) -> String {
+    replies(calls.into_iter().map(|call| vec![call]))
+}
+
+/// The same for replies of several calls.
+fn replies(replies: impl IntoIterator<Item = Vec<String>>) -> String {
+    let (mut story, mut said) = (Story::begin(Limits::default(), Vec::new()), String::new());
+    for reply in replies {
+        let halves: Vec<(&str, &str)> = reply.iter().map(|call| call.split_once(" => ").unwrap()).collect();
+        // Ids differ, so that none is the repetition of another.
+        let calls = halves.iter().enumerate().map(|(index, (call, _))| {
+            let (name, arguments) = call.split_once(' ').unwrap();
+            Said::Call { id: index.to_string(), name: name.to_owned(), arguments: arguments.to_owned() }
+        });
+        story = story.replied(calls.collect(), Stop::Calls);
+        for (index, (_, result)) in halves.iter().enumerate() {
+            story = story.began(index);
+            let open = story.progress.open_calls().next().unwrap().clone();
+            story.note(open.called, What::Observed(Observed::words(open.id, Status::Ok, *result)));
+        }
+        match decide(&story.progress) {
+            Next::Think(_) => said.push(if is_warned(&story) { '!' } else { '.' }),
+            Next::Finish(outcome) => return format!("{said} {}: {}", outcome.word(), outcome.reason().unwrap_or_default()),
+            other => panic!("{other:?}"),
+        }
+    }
+    said
+}
+
+fn is_warned(story: &Story) -> bool {
+    matches!(story.progress.messages().last(), Some(Message::User(parts)) if trace::text_of(parts).starts_with("You go in a circle"))
+}
+
+fn again(calls: &[&str], times: usize) -> Vec<String> {
+    calls.iter().cycle().take(calls.len() * times).map(|call| (*call).to_owned()).collect()
+}
+
+#[test]
+fn i3_the_same_call_and_result_ten_times_are_warned_of_and_stopped() {
+    expect![[r#"....!.... failed: 9 calls in a row brought nothing new, bash {"command":"ls"} the same 10 times"#]]
+        .assert_eq(&course(again(&["bash {\"command\":\"ls\"} => a b c"], 20)));
+}
+
+#[test]
+fn i3_a_cycle_is_a_loop_too() {
+    expect!["....."].assert_eq(&course(
+        again(&["bash {\"a\":1} => x", "read {\"b\":2} => y"], 2).into_iter().chain(again(&["read {} => z"], 1)),
+    ));
+    expect![[r#".....!.... failed: 9 calls in a row brought nothing new, bash {"a":1} the same 6 times"#]]
+        .assert_eq(&course(again(&["bash {\"a\":1} => x", "read {\"b\":2} => y"], 20)));
+    expect![[r#"......!.... failed: 9 calls in a row brought nothing new, read {"c":3} the same 4 times"#]]
+        .assert_eq(&course(again(&["bash {\"a\":1} => x", "read {\"b\":2} => y", "read {\"c\":3} => z"], 20)));
+}
+
+#[test]
+fn i3_calls_of_one_reply_count_each_and_a_stop_follows_a_warning_that_could_be_read() {
+    let reply = |calls: usize| again(&["read {} => a"], calls);
+    expect!["..!. failed: 9 calls in a row brought nothing new, read {} the same 10 times"].assert_eq(&replies([
+        reply(2),
+        reply(2),
+        reply(3),
+        reply(2),
+        reply(1),
+        reply(1),
+    ]));
+    expect!["! failed: 20 calls in a row brought nothing new, read {} the same 21 times"]
+        .assert_eq(&replies([reply(20), reply(1)]));
+}
+
+#[test]
+fn i3_honest_work_is_not_accused() {
+    let numbered = |count: usize, call: &dyn Fn(usize) -> String| (0..count).map(call).collect::<Vec<_>>();
+    let quiet = |calls: Vec<String>| {
+        let count = calls.len();
+        assert_eq!(course(calls), ".".repeat(count));
+    };
+    // A batch of different calls, all to the same end.
+    quiet(numbered(40, &|n| format!("bash {{\"command\":\"touch {n}\"}} => [no output]")));
+    // Polling of something that goes on.
+    quiet(numbered(40, &|n| format!("bash {{\"command\":\"tail log\"}} => step {n}")));
+    // One failing test between edits.
+    let test = "bash {\"command\":\"make test\"} => FAILED\n[exit code 1]".to_owned();
+    quiet(numbered(40, &|n| if n % 2 == 0 { test.clone() } else { format!("edit {{\"new\":\"{n}\"}} => edited a.c: line 3") }));
+    // Two files looked at in turn, while something else is new.
+    let calls = |n: usize| match n % 3 {
+        0 => "read {\"path\":\"a\"} => a".to_owned(),
+        1 => "read {\"path\":\"b\"} => b".to_owned(),
+        _ => format!("bash {{\"n\":{n}}} => ok"),
+    };
+    quiet(numbered(60, &calls));
+}
+
+#[test]
+fn i3_a_message_begins_anew_and_a_streak_is_warned_of_once() {
+    let repeated = |story, times| (0..times).fold(story, |story, _| came(story, "bash {} => a"));
+    let warnings = |story: &Story| {
+        let told = |message: &&Message| matches!(message, Message::User(parts) if trace::text_of(parts).contains("in a circle"));
+        story.progress.messages().iter().filter(told).count()
+    };
+    let story = repeated(story(&[]), 9);
+    assert_eq!(warnings(&story), 1);
+    let story = repeated(story.message("go on"), 9);
+    assert!(matches!(decide(&story.progress), Next::Think(_)));
+    assert_eq!(warnings(&story), 2);
+    // Something new ends a streak, so the next is another.
+    let story = repeated(came(story, "bash {} => news"), 9);
+    assert_eq!(warnings(&story), 3);
+    assert!(matches!(decide(&story.progress), Next::Finish(_)));
 }

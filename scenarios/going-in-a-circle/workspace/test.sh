@@ -1,0 +1,1 @@
+grep -q 42 answer.txt && echo passed || { echo FAILED; exit 1; }
