@@ -2,7 +2,6 @@
 
 use crate::harness::{Harness, fill};
 use crate::progress::Progress;
-use model::estimate_tokens;
 use trace::{Asked, Digest, Exhausted, NanoUsd, Price, Seq, Started, Usage};
 
 /// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
@@ -38,8 +37,8 @@ impl Request {
     pub(crate) fn next(progress: &Progress) -> Result<Request, Refusal> {
         let model = progress.model().ok_or(Refusal::NotStarted)?;
         let left = progress.ledger().left();
-        let body = Request::body(progress, model.max_output).ok_or(Refusal::NotStarted)?;
-        let input = estimate_tokens(&body);
+        let transcript = progress.transcript().ok_or(Refusal::NotStarted)?;
+        let input = transcript.tokens();
         let mut output = model.max_output;
         if let Some(tokens) = left.tokens {
             let affordable = |tokens: u64| tokens.saturating_sub(input);
@@ -59,10 +58,7 @@ impl Request {
         if let Some(window) = model.context {
             output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
         }
-        let body = match output == model.max_output {
-            true => body,
-            false => Request::body(progress, output).ok_or(Refusal::NotStarted)?,
-        };
+        let body = transcript.body(output);
         let asked = Asked {
             model: model.id.clone(),
             max_output: output,

@@ -53,5 +53,10 @@ pub struct SentCall {
 /// every three bytes, rounded up. English and code have four to five bytes a token, most other scripts about three;
 /// only long stretches of digits or random characters have fewer.
 pub fn estimate_tokens(text: &str) -> u64 {
-    (text.len() as u64).div_ceil(3)
+    tokens_of(text.len())
+}
+
+/// The same for as many `bytes` of text.
+pub(crate) fn tokens_of(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(3)
 }

@@ -1,8 +1,11 @@
 //! A prompt that is serialised once and then only extended.
 
 use crate::wire::Wire;
-use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses};
+use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses, prompt};
 use trace::{ModelSpec, ToolSpec};
+
+/// More bytes than a body has besides what is written: its end, and the marks for a cache.
+const END_BYTES: usize = 128;
 
 /// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
 /// What stands is never touched again, so a turn costs as much as it adds, and a body only its copy.
@@ -37,6 +40,17 @@ impl Transcript {
             Writing::AnthropicMessages(writing) => writing.push(message),
             Writing::Gemini(writing) => writing.push(message),
         }
+    }
+
+    /// An estimate of the tokens of a request with all that is written, on the safe side.
+    pub fn tokens(&self) -> u64 {
+        let written = match &self.0 {
+            Writing::OpenAiChat(writing) => writing.bytes(),
+            Writing::OpenAiResponses(writing) => writing.bytes(),
+            Writing::AnthropicMessages(writing) => writing.bytes(),
+            Writing::Gemini(writing) => writing.bytes(),
+        };
+        prompt::tokens_of(written + END_BYTES)
     }
 
     /// The body of the request that asks for a reply of at most `max_output` tokens.

@@ -59,23 +59,23 @@ impl Progress {
 
     /// What the call `id` of the last reply came to, once it has an observation.
     pub fn result(&self, id: &CallId) -> Option<(Status, &[Part])> {
-        let result = self.calls.iter().find(|call| call.id == *id)?.result.as_ref();
+        let result = self.conversation.calls().iter().find(|call| call.id == *id)?.result.as_ref();
         result.map(|(status, content)| (*status, content.as_slice()))
     }
 
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
-        &self.messages
+        self.conversation.messages()
     }
 
     /// The conversation up to its last final message, as the model is sent it.
     pub(crate) fn transcript(&self) -> Option<&Transcript> {
-        self.transcript.as_ref()
+        self.conversation.transcript()
     }
 
     /// The calls of the last reply that have no observation yet, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
-        self.calls.iter().filter(|call| call.result.is_none())
+        self.conversation.open_calls()
     }
 
     /// The budget.

@@ -2,7 +2,6 @@
 
 use super::{OpenCall, Progress};
 use crate::harness::fill;
-use model::Message;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{Digest, Observed, Part};
@@ -87,7 +86,7 @@ impl Progress {
         let numbers = [streak.calls, streak.times, left].map(|number| number.to_string());
         let words = [("calls", &*numbers[0]), ("call", &streak.call), ("times", &numbers[1]), ("left", &numbers[2])];
         let note = fill(&self.harness.notes().circle, &words);
-        self.messages.push(Message::User(vec![Part::text(note)]));
+        self.conversation.tell(vec![Part::text(note)]);
     }
 
     /// What the agent goes on repeating though it was warned, once that is enough to end the turn.

@@ -182,7 +182,7 @@ fn limits_end_a_run_before_a_request_that_does_not_fit() {
     after(&tokens(700), expect!["finish budget: 0 of 700 tokens are used; the next request may need more than is left"]);
     // Half of what is left is kept, where it can be, for a request that fails on its way.
     after(&tokens(3600), expect!["think, 1000 tokens at most"]);
-    after(&tokens(1200), expect!["think, 680 tokens at most"]);
+    after(&tokens(1200), expect!["think, 644 tokens at most"]);
     let time = Story::begin(Limits { time_ms: Some(20), ..Limits::default() }, Vec::new()).called(&["bash {}"]);
     after(&time, expect!["serve c1_0"]);
     let time = time.began(0);

@@ -106,6 +106,11 @@ impl Writing {
         self.begun = true;
     }
 
+    /// Bytes that are written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn body(&self, max_output: u64) -> String {
         let end_before = self.end_before.filter(|before| Some(*before) != self.end);
         let mut body = String::with_capacity(self.text.len() + 128);

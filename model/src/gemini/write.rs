@@ -174,6 +174,11 @@ impl Writing {
         self.text.push_str(&format!(r#"{{"role":"{role}","parts":["#));
     }
 
+    /// Bytes that are written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn body(&self, max_output: u64) -> String {
         let end = if self.open.is_some() { "]}" } else { "" };
         let thinking = if self.thinking.is_empty() { String::new() } else { format!("\"thinkingConfig\":{},", self.thinking) };

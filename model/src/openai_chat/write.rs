@@ -51,6 +51,11 @@ impl Writing {
         self.text.push_str(&json(turn));
     }
 
+    /// Bytes that are written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn body(&self, max_output: u64) -> String {
         let tail = format!("],\"{}\":{max_output}}}", self.row.max_tokens_field);
         [&*self.text, &tail].concat()

@@ -87,6 +87,11 @@ impl Writing {
         self.text.push_str(&json(item));
     }
 
+    /// Bytes that are written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn body(&self, max_output: u64) -> String {
         let tail = format!("],\"max_output_tokens\":{max_output}}}");
         [&*self.text, &tail].concat()

@@ -1,0 +1,125 @@
+//! What the model is told: message after message, each final once the calls before it are closed.
+
+use super::calls::{OpenCall, calls_of};
+use model::{Message, SentCall, Transcript};
+use trace::{CallId, Called, ModelSpec, Part, Said, Seq, Status, ToolSpec};
+
+/// The conversation with the model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conversation {
+    messages: Vec<Message>,
+    /// The final ones among `messages`, as the model is sent them.
+    transcript: Option<Transcript>,
+    /// How many of `messages` stand in `transcript`.
+    written: usize,
+    /// Messages that came while calls were open; they stand after the observations.
+    held: Vec<Message>,
+    calls: Vec<OpenCall>,
+    /// The place in `messages` of the reply that `calls` belong to.
+    reply_at: usize,
+}
+
+impl Conversation {
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The conversation up to its last final message, as the model is sent it.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.transcript.as_ref()
+    }
+
+    /// The calls of the last reply.
+    pub fn calls(&self) -> &[OpenCall] {
+        &self.calls
+    }
+
+    /// Those of them that have no observation yet, in order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.calls.iter().filter(|call| call.result.is_none())
+    }
+
+    pub fn has_open_calls(&self) -> bool {
+        self.open_calls().next().is_some()
+    }
+
+    /// This model is asked from here on: it is sent all of the conversation in its own form.
+    pub fn begin(&mut self, model: &ModelSpec, system: &str, tools: &[ToolSpec]) {
+        self.transcript = Some(Transcript::new(model, system, tools));
+        self.written = 0;
+    }
+
+    /// Extends the transcript by what is final: a reply is so once its calls are closed.
+    pub fn write(&mut self) {
+        if self.has_open_calls() {
+            return;
+        }
+        let Some(transcript) = &mut self.transcript else { return };
+        self.messages[self.written..].iter().for_each(|message| transcript.push(message));
+        self.written = self.messages.len();
+    }
+
+    /// Puts `parts` at the tail of the prompt, behind the observations of calls that are still open.
+    pub fn tell(&mut self, parts: Vec<Part>) {
+        let message = Message::User(parts);
+        if self.has_open_calls() { self.held.push(message) } else { self.messages.push(message) }
+    }
+
+    /// Calls that are still open are closed with `note`.
+    pub fn give_up_calls(&mut self, note: &str) {
+        for call in self.calls.iter_mut().filter(|call| call.result.is_none()) {
+            call.result = Some((Status::Interrupted, vec![Part::text(note)]));
+        }
+        self.close();
+    }
+
+    /// The model says something; no calls are open.
+    pub fn reply(&mut self, seq: Seq, parts: &[Said]) {
+        self.calls = calls_of(seq, parts);
+        self.reply_at = self.messages.len();
+        let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
+        self.messages.push(Message::Reply { parts: parts.to_vec(), calls: self.calls.iter().map(sent).collect() });
+    }
+
+    /// A call is about to be served. Answers with whether it is one of the last reply and was not begun before.
+    pub fn call(&mut self, seq: Seq, called: &Called) -> bool {
+        let is_new = |call: &OpenCall| call.id == called.id && call.called.is_none() && call.result.is_none();
+        let Some(index) = self.calls.iter().position(is_new) else { return false };
+        self.calls[index].called = Some(seq);
+        // Later requests carry `{}` for arguments that were not usable, so that no server chokes on them.
+        if called.arguments.is_none()
+            && let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at)
+        {
+            calls[index].arguments = "{}".to_owned();
+        }
+        true
+    }
+
+    /// What came of a call. Answers with the call, if it is one of the last reply and was still open.
+    pub fn observe(&mut self, id: &CallId, status: Status, content: &[Part]) -> Option<&OpenCall> {
+        let index = self.calls.iter().position(|call| call.id == *id && call.result.is_none())?;
+        self.calls[index].result = Some((status, content.to_vec()));
+        if !self.has_open_calls() {
+            self.close();
+        }
+        Some(&self.calls[index])
+    }
+
+    /// The results enter the prompt together and in call order, for `submit` is served last wherever it stands.
+    fn close(&mut self) {
+        if let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at) {
+            // Whatever the record says of them: no server takes arguments that are no object.
+            calls.iter_mut().filter(|call| !is_object(&call.arguments)).for_each(|call| call.arguments = "{}".to_owned());
+        }
+        let result = |call: &OpenCall| {
+            let (status, content) = call.result.clone()?;
+            Some(Message::Result { id: call.id.clone(), status, content })
+        };
+        self.messages.extend(self.calls.iter().filter_map(result));
+        self.messages.append(&mut self.held);
+    }
+}
+
+fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok()
+}
