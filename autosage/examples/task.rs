@@ -54,6 +54,8 @@ async fn go() -> Result<(), Box<dyn Error>> {
     let (clock, interrupt) = (Arc::new(RealClock::new()), Interrupt::default());
     let engine = Engine {
         model: &model,
+        // Who is asked where that one is not to be had: none.
+        fallback: &[],
         toolbox: &toolbox,
         environments: &environments,
         clock: clock.as_ref(),

@@ -3,13 +3,20 @@
 use crate::approval::{self, Standing};
 use crate::progress::{Claim, OpenCall, Progress, Streak};
 use crate::prompt::{Refusal, Request};
-use trace::{Exhausted, Fault, FaultClass, Outcome, Unavailable, Verdict};
+use trace::{Exhausted, Fault, FaultClass, Outcome, Seq, Switched, Unavailable, Verdict};
 
 /// What comes next in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// Ask the model.
     Think(Box<Request>),
+    /// Ask another model from here on.
+    Switch {
+        /// The reply that had no usable answer.
+        at: Seq,
+        /// Who is asked, and why.
+        to: Switched,
+    },
     /// Serve calls.
     Act(Act),
     /// Nothing, until something comes from outside: a message where the turn has ended, an answer where a call waits for one.
@@ -53,6 +60,9 @@ pub fn decide(progress: &Progress) -> Next {
     }
     if let Some(reason) = progress.lost() {
         return Next::Finish(Outcome::Infrastructure { what: Unavailable::Sandbox, reason: reason.to_owned() });
+    }
+    if let Some(next) = switch(progress) {
+        return next;
     }
     if let Some(outcome) = progress.fault().and_then(|fault| fault_outcome(fault, progress)) {
         return Next::Finish(outcome);
@@ -131,6 +141,23 @@ fn judge(claim: &Claim, progress: &Progress) -> Option<Next> {
         Some(Verdict::Unjudged { reason }) => {
             Some(Next::Finish(Outcome::Infrastructure { what: Unavailable::Check, reason: reason.clone() }))
         }
+    }
+}
+
+/// The model to fall back on, where the one that was asked is not to be had and another one is left.
+fn switch(progress: &Progress) -> Option<Next> {
+    let (at, fault, model) = (progress.fault_at()?, progress.fault()?, progress.fallback().first()?);
+    let to = Switched { model: Box::new(model.clone()), why: fault.message.clone() };
+    is_not_to_be_had(fault).then_some(Next::Switch { at, to })
+}
+
+/// Whether a fault says that this model cannot be asked, now or with this account, and nothing against what it is asked.
+fn is_not_to_be_had(fault: &Fault) -> bool {
+    match fault.class {
+        FaultClass::Unavailable | FaultClass::Paused { .. } => true,
+        // The key, the account's credit or limit, the model's name: another model has others of them.
+        FaultClass::Rejected => matches!(fault.status, Some(401..=404 | 429)),
+        FaultClass::ContextFull | FaultClass::Refused | FaultClass::Interrupted | FaultClass::Budget { .. } => false,
     }
 }
 

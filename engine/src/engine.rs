@@ -23,6 +23,9 @@ pub enum EngineError {
     /// The walls cannot be raised.
     #[error(transparent)]
     Sandbox(#[from] sandbox::SandboxError),
+    /// The run asks a model that the engine does not have.
+    #[error("the run asks `{0}`, and that is not among the engine's models: give it, or tell the run of another one")]
+    NoModel(String),
     /// The record does not begin as a run does.
     #[error("the record in {0} does not begin with `Started`, so there is nothing to go on from")]
     NoStart(std::path::PathBuf),
@@ -32,6 +35,8 @@ pub enum EngineError {
 pub struct Engine<'a> {
     /// Who thinks.
     pub model: &'a dyn Model,
+    /// Who thinks in this order where the one before is not to be had. Each is known by the id of its spec.
+    pub fallback: &'a [&'a dyn Model],
     /// What the agent can do.
     pub toolbox: &'a Toolbox,
     /// Where it does it.
@@ -89,6 +94,13 @@ impl Run {
 }
 
 impl Engine<'_> {
+    /// The model that `progress` asks.
+    pub(crate) fn model(&self, progress: &Progress) -> Result<&dyn Model, EngineError> {
+        let id = progress.model().map_or("", |spec| &spec.id);
+        let mut all = std::iter::once(self.model).chain(self.fallback.iter().copied());
+        all.find(|model| model.spec().id == id).ok_or_else(|| EngineError::NoModel(id.to_owned()))
+    }
+
     /// How much of an output the agent of `progress` sees.
     pub(crate) fn caps(&self, progress: &Progress) -> tools::Caps {
         let caps = progress.harness().settings().caps;

@@ -93,7 +93,12 @@ impl Ledger {
             What::Granted(granted) => self.grant(granted.limits),
             // Whatever request a session before this one still waited for is not answered any more.
             What::Delivered(delivered) if matches!(delivered.what, Delivery::Session { .. }) => self.charge_lost(),
-            What::Delivered(_) | What::ApprovalAsked(_) | What::Called(_) | What::Observed(_) | What::Verified(_) => {}
+            What::Delivered(_)
+            | What::Switched(_)
+            | What::ApprovalAsked(_)
+            | What::Called(_)
+            | What::Observed(_)
+            | What::Verified(_) => {}
             What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
         }
     }

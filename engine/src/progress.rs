@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod conversation;
+mod fallback;
 mod pairs;
 mod turn;
 
@@ -36,6 +37,8 @@ pub struct Progress {
     in_doubt: bool,
     system: String,
     model: Option<ModelSpec>,
+    /// The models that are left to fall back on.
+    fallback: Vec<ModelSpec>,
     backend: Option<String>,
     conversation: Conversation,
     ledger: Ledger,
@@ -66,6 +69,7 @@ impl Progress {
             in_doubt: false,
             system: String::new(),
             model: None,
+            fallback: Vec::new(),
             backend: None,
             conversation: Conversation::default(),
             ledger: Ledger::default(),
@@ -101,6 +105,7 @@ impl Progress {
             What::Delivered(delivered) => self.deliver(delivered),
             What::Asked(_) => self.ask(),
             What::Replied(replied) => self.reply(event.seq, replied),
+            What::Switched(switched) => self.switch(switched),
             What::Called(called) => self.call(event.seq, called),
             What::Observed(observed) => self.observe(event.cause, observed),
             What::Verified(verified) => self.verify(verified),
@@ -119,13 +124,6 @@ impl Progress {
         }
     }
 
-    /// Another model is asked from here on: it is sent all of the conversation in its own form.
-    fn change_model(&mut self, model: &ModelSpec) {
-        let tools = self.started.as_ref().map_or(&[][..], |started| &started.tools);
-        self.conversation.begin(model, &self.system, tools);
-        self.model = Some(model.clone());
-    }
-
     fn start(&mut self, started: &Started) {
         self.system = prompt::system(&self.harness, started);
         self.backend = Some(started.facts.backend.clone());
@@ -134,6 +132,7 @@ impl Progress {
         self.rights.start(started);
         self.run = Some(started.run.clone());
         self.started = Some(Box::new(started.clone()));
+        self.fallback.clone_from(&started.fallback);
         self.change_model(&started.model);
     }
 
@@ -150,7 +149,7 @@ impl Progress {
             Delivery::Interrupt => self.turn.interrupted = true,
             // What is allowed by it is for the rights to say.
             Delivery::Approval { .. } => {}
-            Delivery::Session { text, model, backend, .. } => {
+            Delivery::Session { text, model, backend, fallback, terms: _ } => {
                 // A run that is done has nothing to go on with until a message comes.
                 if self.turn.outcome != Some(Outcome::Done) {
                     self.reopen();
@@ -158,6 +157,9 @@ impl Progress {
                 self.left_running = false;
                 self.lost_its_end = false;
                 self.conversation.tell(vec![Part::text(text)]);
+                if let Some(fallback) = fallback {
+                    self.fallback.clone_from(fallback);
+                }
                 if let Some(model) = model {
                     self.change_model(model);
                 }
@@ -183,7 +185,7 @@ impl Progress {
         self.replies += u64::from(!was_broken_off(&replied.stop));
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
-                self.turn.fault = Some(fault.clone());
+                self.turn.fault = Some((seq, fault.clone()));
                 return;
             }
             Stop::Refused => true,
@@ -197,7 +199,7 @@ impl Progress {
         }
         if stop_is_refusal {
             let message = if text.is_empty() { "the provider declines this content".to_owned() } else { text };
-            self.turn.fault = Some(Fault { class: FaultClass::Refused, status: None, request_id: None, message });
+            self.turn.fault = Some((seq, Fault { class: FaultClass::Refused, status: None, request_id: None, message }));
         } else if let Some(note) = self.cut_note(replied) {
             self.conversation.tell(vec![Part::text(note)]);
         } else if !self.conversation.calls().is_empty() {

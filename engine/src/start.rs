@@ -66,6 +66,7 @@ pub async fn start(
         unread: found.unread,
         facts,
         model: engine.model.spec().clone(),
+        fallback: engine.fallback.iter().map(|model| model.spec().clone()).collect(),
         limits: assignment.limits,
         max_claims: assignment.max_claims,
         grant: assignment.grant,
@@ -100,6 +101,8 @@ pub struct Changes {
     pub grant: Grant,
     /// The model that is asked.
     pub model: Option<ModelSpec>,
+    /// The models that are asked in this order where the one before is not to be had.
+    pub fallback: Option<Vec<ModelSpec>>,
     /// The kind of walls.
     pub backend: Option<String>,
     /// How more rights are had.
@@ -130,7 +133,7 @@ impl Run {
         let text =
             [Some(notes.session.clone()), lost, walls, granted, access].into_iter().flatten().collect::<Vec<_>>().join(" ");
         let (model, terms) = (changes.model.map(Box::new), changes.terms.map(Box::new));
-        let what = Delivery::Session { text, model, backend: changes.backend, terms };
+        let what = Delivery::Session { text, model, backend: changes.backend, terms, fallback: changes.fallback };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
     }
 

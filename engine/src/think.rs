@@ -11,6 +11,7 @@ use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Secrets, Stop, Timing, 
 
 /// Asks the model and writes down what it answered.
 pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) -> Result<(), EngineError> {
+    let model = engine.model(run.progress())?;
     let left = run.progress().ledger().left();
     let purse = Purse {
         tokens: left.tokens,
@@ -43,11 +44,11 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
             true => Usage::default(),
             false => Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() },
         };
-        stopped(engine.model.spec(), usage, engine.clock.elapsed().saturating_sub(began), why)
+        stopped(model.spec(), usage, engine.clock.elapsed().saturating_sub(began), why)
     };
     let replied = tokio::select! {
         biased;
-        replied = engine.model.ask(Ask { body: &request.body, purse, heard: &heard, clock: engine.clock }) => replied,
+        replied = model.ask(Ask { body: &request.body, purse, heard: &heard, clock: engine.clock }) => replied,
         () = engine.interrupt.raised() => stopped("the request was stopped by an interrupt"),
         () = time_is_over(engine, left.time_ms) => stopped("the request was stopped because the run's time is over"),
     };

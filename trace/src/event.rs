@@ -92,6 +92,8 @@ kinds! {
     Asked(Asked),
     /// The model answered, or there is no usable answer.
     Replied(Replied),
+    /// Another model is asked from here on, because the one before is not to be had.
+    Switched(Switched),
     /// A call wants more than is granted, and somebody is asked.
     ApprovalAsked(ApprovalAsked),
     /// A call is about to be served.
@@ -117,7 +119,7 @@ impl What {
             What::Observed(observed) => observed.blob.into_iter().collect(),
             What::Recovered(recovered) => vec![recovered.blob],
             What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
-            What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),
+            What::Switched(_) | What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),
         }
     }
 }
@@ -166,6 +168,9 @@ pub enum Delivery {
         /// The terms of this session, where they are others than before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         terms: Option<Box<Terms>>,
+        /// The models that are asked in this order where the one before is not to be had, where they are others than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fallback: Option<Vec<ModelSpec>>,
     },
 }
 
@@ -191,6 +196,15 @@ pub struct Asked {
     pub reserved_tokens: u64,
     /// Money that was reserved; `None` where the model is unpriced.
     pub reserved_nano_usd: Option<NanoUsd>,
+}
+
+/// Another model takes over. It stays so, in later sessions too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switched {
+    /// The model that is asked from here on: the first of those that were left to fall back on.
+    pub model: Box<ModelSpec>,
+    /// Why the one before is not to be had, in words: those of the reply that had no usable answer.
+    pub why: String,
 }
 
 /// What the checks said about a claim.

@@ -35,7 +35,7 @@ pub use call::{Called, Child, FileSeen, Observed, Sight, Status, ToolCall};
 pub use clock::{Clock, Ids, Millis, Pause, Timestamp};
 pub use content::{Part, text_of};
 pub use durability::{Durability, UnknownDurability};
-pub use event::{Asked, Delivered, Delivery, Event, Granted, Recovered, Verdict, Verified, What};
+pub use event::{Asked, Delivered, Delivery, Event, Granted, Recovered, Switched, Verdict, Verified, What};
 pub use glance::{Extent, Glance};
 pub use grant::Grant;
 pub use ids::{AgentPath, CallId, Digest, RunId, Seq};

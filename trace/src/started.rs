@@ -180,6 +180,9 @@ pub struct Started {
     pub facts: Facts,
     /// The model.
     pub model: ModelSpec,
+    /// The models that are asked in this order where the one before is not to be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelSpec>,
     /// The budget.
     pub limits: Limits,
     /// How many claims the checks judge before the run fails.

@@ -59,7 +59,7 @@ fn told(error: &anyhow::Error) -> String {
 impl From<engine::EngineError> for Failure {
     fn from(error: engine::EngineError) -> Failure {
         match error {
-            engine::EngineError::Harness(_) => Failure::Usage(error.into()),
+            engine::EngineError::Harness(_) | engine::EngineError::NoModel(_) => Failure::Usage(error.into()),
             engine::EngineError::Sandbox(error) => error.into(),
             engine::EngineError::Record(error) => error.into(),
             engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) => Failure::Infrastructure(error.into()),

@@ -92,7 +92,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         drop(events);
-        run.go_on(Changes { limits, grant: granted, model: other, backend: other_kind, terms: other_terms })?;
+        run.go_on(Changes { limits, grant: granted, model: other, fallback: None, backend: other_kind, terms: other_terms })?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }

@@ -122,6 +122,7 @@ impl Session<'_> {
         let heard = |heard: model::Heard<'_>| self.view.heard(heard);
         let engine = Engine {
             model: self.thinker.model.as_ref(),
+            fallback: &[],
             toolbox: &toolbox,
             environments: &environments,
             clock: self.parts.clock.as_ref(),

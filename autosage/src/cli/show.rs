@@ -107,6 +107,7 @@ pub fn event_line(event: &Event) -> String {
             };
             format!("{stop} · {} in, {} out", grouped(replied.usage.input), grouped(replied.usage.output))
         }
+        What::Switched(switched) => format!("to {}: {}", switched.model.id, one_line(&switched.why)),
         What::ApprovalAsked(asked) => format!("{} wants {}, because: {}", asked.id, asked.wants, one_line(&asked.why)),
         What::Called(called) => {
             format!("{} {}", called.id, one_line(&super::story::headline(&called.tool, called.arguments.as_ref(), &called.raw)))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use trace::{
     ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Observed, Recovered, Replied, RunId, Said, Seq, Started,
-    Status, Stop, Timestamp, Verdict, Verified, What, text_of,
+    Status, Stop, Switched, Timestamp, Verdict, Verified, What, text_of,
 };
 
 /// Lines of an observation that are shown.
@@ -122,6 +122,10 @@ impl Story {
                 self.estimated |= replied.estimated;
                 let attempts = if std::mem::take(&mut self.waits_told) { &[] } else { replied.attempts.as_slice() };
                 self.replied(replied, attempts)
+            }
+            What::Switched(Switched { model, why }) => {
+                let told = format!("now asks {}, for the model before is not to be had: {why}", model.id);
+                self.paint(Look::Bad, &self.prose(&told, OUTPUT_LINES, "! "))
             }
             What::Called(called) => {
                 self.open.insert(event.seq, called.clone());

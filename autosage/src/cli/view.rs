@@ -310,6 +310,7 @@ impl Live {
             What::Started(_)
             | What::Delivered(_)
             | What::Replied(_)
+            | What::Switched(_)
             | What::Observed(_)
             | What::Verified(_)
             | What::Granted(_)

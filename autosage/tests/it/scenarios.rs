@@ -128,6 +128,7 @@ fn projection(events: &[Event], work: &Path) -> String {
             },
             What::Asked(asked) => format!("upto {} | most {}", asked.upto, asked.max_output),
             What::Replied(replied) => replied_line(replied),
+            What::Switched(switched) => format!("to {}: {}", switched.model.id, switched.why),
             What::ApprovalAsked(asked) => format!("{} {} wants {}: {}", asked.id, asked.tool, asked.wants, asked.why),
             What::Called(called) => {
                 let by = called.approved_by.as_ref().map(|by| format!(" | approved by {by}")).unwrap_or_default();

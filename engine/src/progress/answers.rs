@@ -138,7 +138,12 @@ impl Progress {
 
     /// Why the last request has no usable answer.
     pub fn fault(&self) -> Option<&Fault> {
-        self.turn.fault.as_ref()
+        self.turn.fault.as_ref().map(|(_, fault)| fault)
+    }
+
+    /// The reply that says so.
+    pub(crate) fn fault_at(&self) -> Option<Seq> {
+        self.turn.fault.as_ref().map(|(at, _)| *at)
     }
 
     /// Why the sandbox is gone.

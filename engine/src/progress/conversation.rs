@@ -49,6 +49,15 @@ impl Conversation {
         self.written = 0;
     }
 
+    /// What only the wire of its own provider understands stands for nothing any more.
+    pub fn drop_opaque(&mut self) {
+        for message in &mut self.messages {
+            if let Message::Reply { parts, .. } = message {
+                parts.retain(|part| !matches!(part, Said::Opaque { .. }));
+            }
+        }
+    }
+
     /// Extends the transcript by what is final: a reply is so once its calls are closed.
     pub fn write(&mut self) {
         if self.has_open_calls() {

@@ -26,7 +26,8 @@ pub(super) struct Turn {
     /// Whether it did so again all the same.
     pub talks_only: bool,
     pub interrupted: bool,
-    pub fault: Option<Fault>,
+    /// Why the last request has no usable answer, and the reply that says so.
+    pub fault: Option<(Seq, Fault)>,
     /// Why the sandbox is gone.
     pub lost: Option<String>,
     pub outcome: Option<Outcome>,

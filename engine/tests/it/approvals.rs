@@ -38,7 +38,7 @@ fn answered(story: Story, asked: Seq, answer: Answer) -> Story {
 
 fn session(story: Story, terms: Terms) -> Story {
     let text = "new session".to_owned();
-    story.delivered(Delivery::Session { text, model: None, backend: None, terms: Some(Box::new(terms)) })
+    story.delivered(Delivery::Session { text, model: None, backend: None, terms: Some(Box::new(terms)), fallback: None })
 }
 
 /// What stands about the first open call.

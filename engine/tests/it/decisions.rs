@@ -3,7 +3,10 @@
 use crate::story::{Story, check};
 use engine::{Act, Claiming, Next, decide};
 use expect_test::{Expect, expect};
-use trace::{Delivery, Exhausted, FaultClass, Finished, Limits, Outcome, Said, Status, Stop, Timestamp, Verdict, What};
+use trace::{
+    Delivery, Exhausted, Fault, FaultClass, Finished, Limits, ModelSpec, Outcome, Said, Started, Status, Stop, Timestamp,
+    Verdict, What,
+};
 
 fn begin() -> Story {
     Story::begin(Limits::default(), Vec::new())
@@ -18,6 +21,7 @@ fn say(next: &Next) -> String {
     let ids = |calls: &[engine::OpenCall]| calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>().join(" ");
     match next {
         Next::Think(request) => format!("think, {} tokens at most", request.asked.max_output),
+        Next::Switch { at, to } => format!("switch to {} after {at}: {}", to.model.id, to.why),
         Next::Act(Act::Serve(calls)) => format!("serve {}", ids(calls)),
         Next::Act(Act::Ask(call)) => format!("ask for {}", call.id),
         Next::Act(Act::Settle(calls)) => format!("settle {}", ids(calls)),
@@ -166,6 +170,54 @@ fn trouble_with_the_model_ends_the_turn_by_its_kind() {
     after(&begin().fault(FaultClass::Paused { until }), expect!["finish paused: trouble"]);
     after(&begin().fault(FaultClass::Budget { which: Exhausted::Time }), expect!["finish budget: trouble"]);
     after(&begin().fault(FaultClass::Unavailable).session(), expect!["think, 1000 tokens at most"]);
+}
+
+/// A run that has two models to fall back on.
+fn with_fallback() -> Story {
+    let model = |id: &str, provider: &str| ModelSpec { id: id.into(), provider: provider.into(), ..crate::story::model() };
+    let fallback = vec![model("openai/b", "openai"), model("anthropic/c", "anthropic")];
+    Story::of(Started { fallback, ..crate::story::started(limits(9), Vec::new()) })
+}
+
+#[test]
+fn a_model_that_is_not_to_be_had_is_fallen_back_from_in_the_order_of_the_list() {
+    let until = Timestamp::from_unix_millis(0);
+    after(&with_fallback().fault(FaultClass::Unavailable), expect!["switch to openai/b after 1: trouble"]);
+    let second = with_fallback().fault(FaultClass::Unavailable).switched();
+    after(&second, expect!["think, 1000 tokens at most"]);
+    let last = second.fault(FaultClass::Paused { until });
+    after(&last, expect!["switch to anthropic/c after 3: trouble"]);
+    // It sticks, and a later session begins no list anew.
+    let resumed = last.switched().session();
+    assert_eq!(resumed.progress.model().unwrap().id, "anthropic/c");
+    after(&resumed.fault(FaultClass::Unavailable), expect!["finish infrastructure: trouble"]);
+    // What the account or the name is refused for, another model may be given; what it is asked is the same everywhere.
+    let refused = |status| {
+        let fault = Fault { class: FaultClass::Rejected, status: Some(status), request_id: None, message: "no".into() };
+        with_fallback().replied(Vec::new(), Stop::Error(fault))
+    };
+    for status in [401, 402, 403, 404, 429] {
+        after(&refused(status), expect!["switch to openai/b after 1: no"]);
+    }
+    after(&refused(400), expect!["finish infrastructure: no"]);
+    after(&with_fallback().fault(FaultClass::ContextFull), expect!["finish context_full: trouble"]);
+    after(&with_fallback().fault(FaultClass::Refused), expect!["finish refused: trouble"]);
+}
+
+#[test]
+fn what_only_another_provider_understands_is_left_out_from_the_switch_on() {
+    let opaque = || Said::Opaque { wire: "openai-chat".into(), json: serde_json::json!({"reasoning_in": "reasoning"}) };
+    let parts = vec![Said::Text { text: "I look.".into() }, opaque()];
+    let kept = |story: &Story| {
+        let replies = story.progress.messages().iter().filter_map(|message| match message {
+            model::Message::Reply { parts, .. } => Some(parts.contains(&opaque())),
+            model::Message::User(_) | model::Message::Result { .. } => None,
+        });
+        replies.collect::<Vec<bool>>()
+    };
+    let story = with_fallback().replied(parts, Stop::End).message("and now?");
+    assert_eq!(kept(&story), [true]);
+    assert_eq!(kept(&story.fault(FaultClass::Unavailable).switched()), [false]);
 }
 
 #[test]

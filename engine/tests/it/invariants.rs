@@ -47,6 +47,12 @@ enum Wire {
 }
 
 impl Wire {
+    const ALL: [Wire; 4] = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini];
+
+    fn of(spec: &ModelSpec) -> Wire {
+        Wire::ALL.into_iter().find(|wire| wire.model("").wire == spec.wire).unwrap()
+    }
+
     fn model(self, name: &str) -> ModelSpec {
         let (wire, provider) = match self {
             Wire::Chat => ("openai-chat", "openai-compatible"),
@@ -54,7 +60,8 @@ impl Wire {
             Wire::Messages => ("anthropic-messages", "anthropic"),
             Wire::Gemini => ("gemini", "gemini"),
         };
-        ModelSpec { wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
+        let id = format!("{provider}/{name}");
+        ModelSpec { id, wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
     }
 
     /// What only the wire itself understands.
@@ -92,11 +99,12 @@ impl World {
     fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
-        let wire = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini][choices.below(4)];
+        let wire = Wire::ALL[choices.below(4)];
+        let fallback = (0..choices.below(3)).map(|place| Wire::ALL[choices.below(4)].model(&format!("f{place}"))).collect();
         let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
         let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
         let terms = Terms { approve, allow, read_only: false };
-        let story = Story::of(Started { terms, model: wire.model("m"), ..started(limits, checks) });
+        let story = Story::of(Started { terms, model: wire.model("m"), fallback, ..started(limits, checks) });
         World { story, wire, said: BTreeMap::new(), for_the_run: false, last_body: None, choices, sent: 0, judged: 0 }
     }
 
@@ -108,17 +116,22 @@ impl World {
     fn die(&mut self) {
         self.judged = 0;
         let text = "new session".to_owned();
-        let model = (self.choices.below(3) == 1).then(|| Box::new(self.wire.model("another")));
-        if model.is_some() {
-            self.last_body = None;
+        let model = (self.choices.below(3) == 1).then(|| Box::new(Wire::ALL[self.choices.below(4)].model("another")));
+        if let Some(model) = &model {
+            self.change(model);
         }
         self.note(
             None,
             What::Delivered(Delivered {
                 name: String::new(),
-                what: Delivery::Session { text, model, backend: None, terms: None },
+                what: Delivery::Session { text, model, backend: None, terms: None, fallback: None },
             }),
         );
+    }
+
+    /// Another model is asked, which is sent everything anew in its own form.
+    fn change(&mut self, model: &ModelSpec) {
+        (self.wire, self.last_body) = (Wire::of(model), None);
     }
 
     fn message(&mut self) {
@@ -242,6 +255,12 @@ impl World {
                     let replied = self.replied(input, output);
                     self.note(Some(asked), What::Replied(replied));
                 }
+            }
+            Next::Switch { at, to } => {
+                let left = self.story.progress.fallback().len();
+                self.change(&to.model);
+                self.note(Some(at), What::Switched(to));
+                prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
             }
             Next::Act(Act::Serve(calls)) => {
                 prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");

@@ -25,6 +25,7 @@ pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
         unread: Vec::new(),
         facts: trace::Facts::default(),
         model: model(),
+        fallback: Vec::new(),
         limits,
         max_claims: 2,
         grant: trace::Grant::default(),
@@ -196,8 +197,15 @@ impl Story {
         self.delivered(Delivery::Message { parts: vec![Part::text(text)] })
     }
 
+    /// The next model of the list took over, as was decided.
+    pub fn switched(mut self) -> Story {
+        let engine::Next::Switch { at, to } = engine::decide(&self.progress) else { panic!("there is no reason to switch") };
+        self.note(Some(at), What::Switched(to));
+        self
+    }
+
     /// A later session went on.
     pub fn session(self) -> Story {
-        self.delivered(Delivery::Session { text: "new session".into(), model: None, backend: None, terms: None })
+        self.delivered(Delivery::Session { text: "new session".into(), model: None, backend: None, terms: None, fallback: None })
     }
 }

@@ -1,0 +1,29 @@
+//! The model that is asked, and those that are left to fall back on.
+
+use super::Progress;
+use trace::{ModelSpec, Switched};
+
+impl Progress {
+    /// Another model is asked from here on: it is sent all of the conversation in its own form. What only the provider of
+    /// the one before understands is left out from then on, for it stands for nothing elsewhere, or is refused.
+    pub(super) fn change_model(&mut self, model: &ModelSpec) {
+        if self.model.as_ref().is_some_and(|before| before.provider != model.provider) {
+            self.conversation.drop_opaque();
+        }
+        let tools = self.started.as_ref().map_or(&[][..], |started| &started.tools);
+        self.conversation.begin(model, &self.system, tools);
+        self.fallback.retain(|other| other.id != model.id);
+        self.model = Some(model.clone());
+    }
+
+    /// The model before is not to be had, and its fault goes with it.
+    pub(super) fn switch(&mut self, switched: &Switched) {
+        self.turn.fault = None;
+        self.change_model(&switched.model);
+    }
+
+    /// The models that are left to fall back on, in order.
+    pub fn fallback(&self) -> &[ModelSpec] {
+        &self.fallback
+    }
+}
