@@ -1,10 +1,13 @@
 //! From `provider/name` to all that requests depend on: the provider's row, and what `data/models.toml` knows.
 
+mod known;
+
+pub use known::{Known, TableError};
+
 use crate::provider::{self, PROVIDERS, Provider};
 use crate::wire::Wire;
-use serde::Deserialize;
 use std::sync::LazyLock;
-use trace::{Digest, LongPrice, ModelSpec, Price};
+use trace::{Digest, ModelSpec, Price};
 
 /// The most output that a model is asked for when nothing is known about it, in tokens.
 pub const UNKNOWN_MAX_OUTPUT: u64 = 8192;
@@ -53,37 +56,110 @@ fn known() -> String {
     PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The model called `id` (`provider/name`; the name may hold slashes). Overrides go before what the catalog knows. An
-/// unknown maximum output is [`UNKNOWN_MAX_OUTPUT`]; an unknown window or price stays unknown.
+/// What is known about models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    models: Vec<Known>,
+    /// Of all that it was read from.
+    digest: Digest,
+}
+
+/// What is built in, with where it was read.
+const MODELS: &str = include_str!("../data/models.toml");
+
+static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
+    let rows = known::parse(MODELS).expect("a test reads the embedded table");
+    Catalog { models: rows.into_iter().map(|(_, known)| known).collect(), digest: Digest::of(MODELS.as_bytes()) }
+});
+
+impl Default for Catalog {
+    /// What is built in.
+    fn default() -> Catalog {
+        BUILT_IN.clone()
+    }
+}
+
+impl Catalog {
+    /// The same with the rows of `text` (of the form of the table that is built in), which go before those that are there
+    /// already, key by key. `place` says where a row was read that does not say so itself.
+    ///
+    /// # Errors
+    /// Where it is not of that form, or a price is only half there.
+    pub fn with(mut self, text: &str, place: &str) -> Result<Catalog, TableError> {
+        for (offset, mut row) in known::parse(text)? {
+            row.source.get_or_insert_with(|| place.to_owned());
+            let at = self.models.iter().position(|other| (&other.provider, &other.name) == (&row.provider, &row.name));
+            let row = match at {
+                Some(at) => row.over(&self.models[at]),
+                None => row,
+            };
+            if row.has_half_a_price() {
+                let told = format!("{row} has only half a price: both `input` and `output` are needed");
+                return Err(TableError::at(text, offset, told));
+            }
+            match at {
+                Some(at) => self.models[at] = row,
+                None => self.models.push(row),
+            }
+        }
+        self.digest = Digest::of_two(self.digest.to_string().as_bytes(), text.as_bytes());
+        Ok(self)
+    }
+
+    /// All of them, in the order of the table.
+    pub fn models(&self) -> &[Known] {
+        &self.models
+    }
+
+    /// What is known about the model called `id`.
+    pub fn known(&self, id: &str) -> Option<&Known> {
+        let row = provider_of(id).ok()?;
+        self.row(row.models, &id[row.name.len() + 1..])
+    }
+
+    /// The row of a model; the name may carry the date of a snapshot at its end (`-2026-03-05`, `-20260305`).
+    fn row(&self, provider: &str, name: &str) -> Option<&Known> {
+        let row = |name: &str| self.models.iter().find(|row| row.provider == provider && row.name == name);
+        row(name).or_else(|| row(without_date(name)?))
+    }
+
+    /// The model called `id` (`provider/name`; the name may hold slashes). Overrides go before what is known. An unknown
+    /// maximum output is [`UNKNOWN_MAX_OUTPUT`]; an unknown window or price stays unknown.
+    pub fn find(&self, id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> {
+        let row = provider_of(id)?;
+        let name = &id[row.name.len() + 1..];
+        let base_url = overrides
+            .base_url
+            .as_deref()
+            .or(row.base_url)
+            .ok_or_else(|| CatalogError::NeedsBaseUrl { id: id.to_owned(), form: row.form })?;
+        let base_url = checked(base_url)?;
+        let known = self.row(row.models, name);
+        let effort = known.and_then(|model| match row.wire {
+            Wire::OpenAiChat => model.chat_effort.clone(),
+            Wire::OpenAiResponses | Wire::AnthropicMessages | Wire::Gemini => model.effort.clone(),
+        });
+        Ok(ModelSpec {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            wire: row.wire.name().to_owned(),
+            provider: row.name.to_owned(),
+            base_url: Some(base_url),
+            max_output: overrides.max_output.or(known.and_then(|model| model.max_output)).unwrap_or(UNKNOWN_MAX_OUTPUT),
+            context: overrides.context.or(known.and_then(|model| model.context)),
+            price: overrides.price.or(known.and_then(Known::price)),
+            effort,
+            reasons: known.and_then(|model| model.reasons),
+            images: known.and_then(|model| model.images),
+            structured: known.and_then(|model| model.structured),
+            table: known.map(|_| self.digest),
+        })
+    }
+}
+
+/// The model called `id`, with what is built in: see [`Catalog::find`].
 pub fn find(id: &str, overrides: &Overrides) -> Result<ModelSpec, CatalogError> {
-    let row = provider_of(id)?;
-    let name = &id[row.name.len() + 1..];
-    let base_url = overrides
-        .base_url
-        .as_deref()
-        .or(row.base_url)
-        .ok_or_else(|| CatalogError::NeedsBaseUrl { id: id.to_owned(), form: row.form })?;
-    let base_url = checked(base_url)?;
-    let known = TABLE.model(row.models, name);
-    let effort = known.and_then(|model| match row.wire {
-        Wire::OpenAiChat => model.chat_effort.clone(),
-        Wire::OpenAiResponses | Wire::AnthropicMessages | Wire::Gemini => model.effort.clone(),
-    });
-    Ok(ModelSpec {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        wire: row.wire.name().to_owned(),
-        provider: row.name.to_owned(),
-        base_url: Some(base_url),
-        max_output: overrides.max_output.or(known.and_then(|model| model.max_output)).unwrap_or(UNKNOWN_MAX_OUTPUT),
-        context: overrides.context.or(known.and_then(|model| model.context)),
-        price: overrides.price.or(known.and_then(Known::price)),
-        effort,
-        reasons: known.and_then(|model| model.reasons),
-        images: known.and_then(|model| model.images),
-        structured: known.and_then(|model| model.structured),
-        table: known.map(|_| Digest::of(MODELS.as_bytes())),
-    })
+    BUILT_IN.find(id, overrides)
 }
 
 /// The provider of the model called `id`: where it is, and which variables it wants.
@@ -143,80 +219,6 @@ fn checked(base_url: &str) -> Result<String, CatalogError> {
     Ok(base_url.trim_end_matches('/').to_owned())
 }
 
-/// What is known about models, with where it was read.
-const MODELS: &str = include_str!("../data/models.toml");
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| toml::from_str(MODELS).expect("a test reads the embedded table"));
-
-#[derive(Deserialize)]
-struct Table {
-    model: Vec<Known>,
-}
-
-/// A row of the table; its source and date are for people.
-#[derive(Deserialize)]
-struct Known {
-    provider: String,
-    name: String,
-    context: Option<u64>,
-    max_output: Option<u64>,
-    effort: Option<String>,
-    chat_effort: Option<String>,
-    reasons: Option<bool>,
-    images: Option<bool>,
-    structured: Option<bool>,
-    #[serde(flatten)]
-    price: Option<Dollars>,
-    long: Option<Long>,
-}
-
-/// Dollars for a million tokens; a missing price of the cache is that of input.
-#[derive(Deserialize)]
-struct Dollars {
-    input: String,
-    cached: Option<String>,
-    cache_write: Option<String>,
-    output: String,
-}
-
-/// What all tokens of a request with a longer prompt cost.
-#[derive(Deserialize)]
-struct Long {
-    above: u64,
-    #[serde(flatten)]
-    price: Dollars,
-}
-
-impl Table {
-    /// The row of a model; the name may carry the date of a snapshot at its end (`-2026-03-05`, `-20260305`).
-    fn model(&self, provider: &str, name: &str) -> Option<&Known> {
-        let row = |name: &str| self.model.iter().find(|row| row.provider == provider && row.name == name);
-        row(name).or_else(|| row(without_date(name)?))
-    }
-}
-
-impl Known {
-    fn price(&self) -> Option<Price> {
-        let price = self.price.as_ref()?.price()?;
-        let long = match &self.long {
-            None => None,
-            Some(long) => {
-                let Price { input, cached, cache_write, output, .. } = long.price.price()?;
-                Some(LongPrice { above: long.above, input, cached, cache_write, output })
-            }
-        };
-        Some(Price { long, ..price })
-    }
-}
-
-impl Dollars {
-    fn price(&self) -> Option<Price> {
-        let (input, output) = (nano(&self.input)?, nano(&self.output)?);
-        let or_input = |text: &Option<String>| text.as_deref().map_or(Some(input), nano);
-        Some(Price { input, cached: or_input(&self.cached)?, cache_write: or_input(&self.cache_write)?, output, long: None })
-    }
-}
-
 /// A name without the date of a snapshot, in either form.
 fn without_date(name: &str) -> Option<&str> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -232,38 +234,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_says_where_it_was_read_and_has_no_other_fields() {
-        let fields = [
-            "provider",
-            "name",
-            "context",
-            "max_output",
-            "effort",
-            "chat_effort",
-            "reasons",
-            "images",
-            "structured",
-            "input",
-            "cached",
-            "cache_write",
-            "output",
-            "long",
-            "source",
-            "read",
-        ];
-        let table: toml::Table = toml::from_str(MODELS).unwrap();
-        let rows = table["model"].as_array().unwrap();
-        assert_eq!(rows.len(), TABLE.model.len());
-        for (row, known) in rows.iter().zip(&TABLE.model) {
-            let row = row.as_table().unwrap();
-            row.keys().for_each(|field| assert!(fields.contains(&field.as_str()), "{}: {field}", known.name));
-            assert!(!row["source"].as_str().unwrap().is_empty());
-            let read = row["read"].as_str().unwrap();
-            assert_eq!(without_date(&format!("-{read}")), Some(""), "{}: {read}", known.name);
-            assert_eq!(known.price().is_some(), row.contains_key("input"), "{}", known.name);
-            assert_eq!(known.price().and_then(|price| price.long).is_some(), row.contains_key("long"), "{}", known.name);
-            let same = TABLE.model.iter().filter(|other| (&other.provider, &other.name) == (&known.provider, &known.name));
-            assert_eq!(same.count(), 1, "{}", known.name);
+    fn every_row_says_where_it_was_read_and_stands_once() {
+        for known in &BUILT_IN.models {
+            assert!(known.source.as_ref().is_some_and(|source| !source.is_empty()), "{known}");
+            let read = known.read.as_deref().unwrap();
+            assert_eq!(without_date(&format!("-{read}")), Some(""), "{known}: {read}");
+            assert!(!known.has_half_a_price(), "{known}");
+            let same = |other: &&Known| (&other.provider, &other.name) == (&known.provider, &known.name);
+            assert_eq!(BUILT_IN.models.iter().filter(same).count(), 1, "{known}");
         }
     }
 }

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::prose::clean;
 use crate::Parts;
 use anyhow::{Context, anyhow};
+use model::catalog::Catalog;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::{Limits, ProjectFile};
@@ -43,6 +44,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, String>,
     /// The person's own instructions for every run, from AGENTS.md beside the file.
     pub instructions: Vec<ProjectFile>,
+    /// What is known about models: what is built in, and before it what models.toml beside the file says.
+    pub catalog: Catalog,
 }
 
 /// Rights beyond the workspace.
@@ -88,6 +91,7 @@ impl Config {
         };
         if let Some(folder) = path.parent() {
             config.instructions = instructions(&folder.join("AGENTS.md"))?;
+            config.catalog = models(&folder.join("models.toml"))?;
         }
         Ok(config)
     }
@@ -116,6 +120,19 @@ pub fn refuse(file: &str, problems: &[Problem]) -> Result<(), Failure> {
     }
     let lines: Vec<String> = problems.iter().map(|problem| clean(&format!("{file}:{problem}"))).collect();
     Err(Failure::Usage(anyhow!("the configuration cannot be used:\n  {}", lines.join("\n  "))))
+}
+
+/// What is known about models, with the person's own table, if there is one.
+fn models(path: &Path) -> Result<Catalog, Failure> {
+    let place = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Catalog::default()),
+        read => {
+            let text = read.with_context(|| format!("reading {place}")).map_err(Failure::Usage)?;
+            let read = Catalog::default().with(&text, &place);
+            read.map_err(|error| Failure::usage(clean(&format!("the table of models cannot be used: {place}:{error}"))))
+        }
+    }
 }
 
 /// The person's own instructions, if there are any.

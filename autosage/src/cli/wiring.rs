@@ -90,7 +90,7 @@ pub fn thinker(
         context: args.context.or(same.and_then(|spec| spec.context)),
         max_output: args.max_output.or(same.map(|spec| spec.max_output)),
     };
-    let spec = catalog::find(id, &overrides).map_err(|error| usage(error.into()))?;
+    let spec = config.catalog.find(id, &overrides).map_err(|error| usage(error.into()))?;
     let key_var = args.key_env.as_deref().or(config.key_env.as_deref());
     let named_by = if typed.or(named).or(configured).is_some() { NamedBy::Person } else { NamedBy::Record };
     let key = key(key_var, provider, &spec, named_by, parts)?;

@@ -1,7 +1,7 @@
 //! From a name to a model.
 
 use expect_test::{Expect, expect};
-use model::catalog::{self, Overrides};
+use model::catalog::{self, Catalog, Overrides};
 use trace::{NanoUsd, Price, Usage};
 
 fn at(base_url: &str) -> Overrides {
@@ -127,4 +127,65 @@ fn a_provider_names_its_variables_and_knows_its_own_host() {
         assert!(!openai.is_at(elsewhere), "{elsewhere}");
     }
     assert!(!catalog::provider_of("openai-compatible/m").unwrap().is_at("http://127.0.0.1/v1"));
+}
+
+/// The table with the rows of `text`, or what is wrong with them.
+fn with(text: &str) -> Result<Catalog, String> {
+    Catalog::default().with(text, "models.toml").map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_table_of_ones_own_goes_before_the_one_that_is_built_in_key_by_key() {
+    let text = r#"
+        [[model]]
+        provider = "openai"
+        name = "gpt-5.1"
+        context = 300000
+        cached = "0.5"
+        images = true
+        [[model]]
+        provider = "openai-compatible"
+        name = "mine"
+        context = 65536
+    "#;
+    let catalog = with(text).unwrap();
+    let (own, built_in) = (catalog.find("openai/gpt-5.1", &Overrides::default()).unwrap(), find("openai/gpt-5.1"));
+    assert_eq!((own.context, own.max_output, own.images), (Some(300_000), 128_000, Some(true)));
+    assert_eq!(own.price, built_in.price.map(|price| Price { cached: 500, ..price }));
+    let source = catalog.known("openai-chat/gpt-5.1").unwrap().source.clone().unwrap();
+    assert!(source.starts_with("models.toml; ") && source.contains("genai-prices"), "{source}");
+    let mine = catalog.find("openai-compatible/mine", &at("http://127.0.0.1:1/v1")).unwrap();
+    assert_eq!((mine.context, mine.window(), mine.price), (Some(65_536), 65_536, None));
+    // A record says which tables it was made with.
+    assert!(own.table.is_some() && own.table != built_in.table && own.table == mine.table);
+    assert_eq!(with("").unwrap().models(), Catalog::default().models());
+}
+
+fn find(id: &str) -> trace::ModelSpec {
+    catalog::find(id, &Overrides::default()).unwrap()
+}
+
+#[test]
+fn what_is_wrong_in_a_table_is_told_with_its_place_and_what_was_meant() {
+    let row = |more: &str| format!("[[model]]\nprovider = \"openai\"\nname = \"new\"\n{more}\n");
+    let told = |text: &str, expected: Expect| expected.assert_eq(&with(text).unwrap_err());
+    told(&row("contxt = 5"), expect!["4:1: unknown key `contxt`: did you mean `context`?"]);
+    told("[[models]]", expect!["1:3: unknown key `models`: did you mean `model`?"]);
+    told(
+        &row("input = \"a lot\""),
+        expect![[r#"4:9: `a lot` is no price: dollars for a million tokens are expected, such as "1.25""#]],
+    );
+    told(&row("input = \"1.25\""), expect!["1:1: openai/new has only half a price: both `input` and `output` are needed"]);
+    told(&row("context = \"big\""), expect![[r#"4:11: invalid type: string "big", expected u64"#]]);
+    told(
+        "[[model]]\nprovider = \"openai-chat\"\nname = \"x\"",
+        expect![[r#"2:12: no models are kept under the provider "openai-chat": did you mean "openai"?"#]],
+    );
+    told(
+        "[[model]]\nprovider = \"antropic\"\nname = \"x\"",
+        expect![[r#"2:12: no models are kept under the provider "antropic": did you mean "anthropic"?"#]],
+    );
+    told("[[model]]\nprovider = \"nobody\"\nname = \"x\"", expect![[r#"2:12: no models are kept under the provider "nobody""#]]);
+    told("[[model]]\nname = \"x\"", expect!["1:1: missing field `provider`"]);
+    told("model = ", expect!["1:9: string values must be quoted, expected literal string"]);
 }

@@ -50,8 +50,21 @@ pub fn merge(person: &Config, project: &Config, standing: Standing, usual: Usual
 
 /// All that a project's file may do untrusted: checks, a smaller budget, a model of the person's list.
 fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Usual) {
-    let Config { model, models: _, base_url, key_env, approve, allow: _, sandbox, checks, budget, grant, mcp, instructions: _ } =
-        project;
+    let Config {
+        model,
+        models: _,
+        base_url,
+        key_env,
+        approve,
+        allow: _,
+        sandbox,
+        checks,
+        budget,
+        grant,
+        mcp,
+        instructions: _,
+        catalog: _,
+    } = project;
     let Rights { read, write, network, secrets } = grant;
     merged.config.budget = smaller(person.budget, *budget, usual.limits);
     match usual.kind {

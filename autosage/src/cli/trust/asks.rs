@@ -53,6 +53,7 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
     let Config {
         model,
         models: _,
+        catalog: _,
         base_url,
         key_env,
         approve,
