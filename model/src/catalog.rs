@@ -6,6 +6,7 @@ pub use known::{Known, TableError};
 
 use crate::provider::{self, PROVIDERS, Provider};
 use crate::wire::Wire;
+use std::fmt;
 use std::sync::LazyLock;
 use trace::{Digest, ModelSpec, Price};
 
@@ -57,7 +58,7 @@ fn known() -> String {
 }
 
 /// What is known about models.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Catalog {
     models: Vec<Known>,
     /// Of all that it was read from.
@@ -71,6 +72,13 @@ static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
     let rows = known::parse(MODELS).expect("a test reads the embedded table");
     Catalog { models: rows.into_iter().map(|(_, known)| known).collect(), digest: Digest::of(MODELS.as_bytes()) }
 });
+
+impl fmt::Debug for Catalog {
+    /// Without its rows, which are many.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog").finish_non_exhaustive()
+    }
+}
 
 impl Default for Catalog {
     /// What is built in.

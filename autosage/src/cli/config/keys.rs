@@ -392,6 +392,7 @@ mod tests {
                     "fetch": "{ args = [\"x\", 1], command = \"uvx\" }",
                 },
                 instructions: [],
+                catalog: Catalog { .. },
             }
         "#]]
         .assert_eq(&format!("{config:#?}\n"));
