@@ -198,8 +198,12 @@ fn repeat(progress: &Progress, call: &OpenCall, first: &trace::CallId) -> Observ
     Observed { content, same_as: Some(first.clone()), ..Observed::words(call.id.clone(), status, "") }
 }
 
-/// Asks the tool, in the agent's environment where that has the rights, else in one of the call's own that ends with it.
+/// Asks the tool: outright, where it needs no environment; in the agent's, where that has the rights; else in one of the
+/// call's own that ends with it.
 async fn ask_tool(engine: &Engine<'_>, run: &Run, at: Seq, call: &ToolCall, grant: &Grant) -> Observed {
+    if let Some(observed) = engine.toolbox.outright(call) {
+        return observed;
+    }
     let usual = grant == run.progress().grant();
     let made = match usual {
         true => engine.environments.agent(grant).await,

@@ -21,6 +21,8 @@ const DEFAULT: &[(&str, &[u8])] = embedded![
     "notes.toml",
     "tools/bash/tool.toml",
     "tools/edit/tool.toml",
+    "tools/find/tool.toml",
+    "tools/plan/tool.toml",
     "tools/read/tool.toml",
     "tools/search/tool.toml",
     "tools/submit/tool.toml",

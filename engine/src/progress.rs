@@ -52,6 +52,7 @@ pub struct Progress {
     seen: BTreeMap<String, FileSeen>,
     outputs: BTreeMap<Seq, Digest>,
     pairs: Pairs,
+    plan: tools::Plan,
     /// Whether the last command left processes behind.
     left_running: bool,
     replies: u64,
@@ -82,6 +83,7 @@ impl Progress {
             seen: BTreeMap::new(),
             outputs: BTreeMap::new(),
             pairs: Pairs::default(),
+            plan: tools::Plan::default(),
             left_running: false,
             replies: 0,
             next: Seq(0),
@@ -240,6 +242,11 @@ impl Progress {
     fn observe(&mut self, call: Option<Seq>, observed: &Observed) {
         let Some(closed) = self.conversation.observe(&observed.id, observed.status, &observed.content) else { return };
         self.pairs.add(closed, observed);
+        if observed.status == Status::Ok
+            && let Some(plan) = tools::plan(&closed.tool, &closed.raw)
+        {
+            self.plan = plan;
+        }
         self.in_doubt &= self.conversation.has_open_calls();
         if let Some(cwd) = &observed.cwd {
             self.cwd = Some(cwd.into());

@@ -1,5 +1,6 @@
 //! What the built-in tools take: the arguments as types, and the same as JSON Schemas without a word of prose.
 
+use crate::plan::Plan;
 use crate::schema;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::{Value, json};
@@ -22,13 +23,26 @@ pub enum Builtin {
     Edit,
     /// Searches files.
     Search,
+    /// Finds files by name.
+    Find,
+    /// Keeps the list of what the agent is about to do.
+    Plan,
     /// Claims that the task is done.
     Submit,
 }
 
 impl Builtin {
     /// All of them, in the order in which a model sees them.
-    pub const ALL: [Builtin; 6] = [Builtin::Bash, Builtin::Read, Builtin::Write, Builtin::Edit, Builtin::Search, Builtin::Submit];
+    pub const ALL: [Builtin; 8] = [
+        Builtin::Bash,
+        Builtin::Read,
+        Builtin::Write,
+        Builtin::Edit,
+        Builtin::Search,
+        Builtin::Find,
+        Builtin::Plan,
+        Builtin::Submit,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -38,6 +52,8 @@ impl Builtin {
             Builtin::Write => "write",
             Builtin::Edit => "edit",
             Builtin::Search => "search",
+            Builtin::Find => "find",
+            Builtin::Plan => "plan",
             Builtin::Submit => "submit",
         }
     }
@@ -45,12 +61,13 @@ impl Builtin {
     /// Whether it leaves the world as it was.
     pub fn is_read_only(self) -> bool {
         match self {
-            Builtin::Read | Builtin::Search => true,
+            Builtin::Read | Builtin::Search | Builtin::Find | Builtin::Plan => true,
             Builtin::Bash | Builtin::Write | Builtin::Edit | Builtin::Submit => false,
         }
     }
 
-    /// The schema of its arguments.
+    /// The schema of its arguments. That there are no others is not said, to keep requests short: a call with another one is
+    /// answered with what the tool takes.
     pub fn schema(self) -> Value {
         let text = || json!({"type": "string"});
         let count = || json!({"type": "integer", "minimum": 1});
@@ -76,9 +93,16 @@ impl Builtin {
                 let more = json!({"pattern": text(), "path": text(), "glob": text(), "context": context, "limit": count()});
                 (more, json!(["pattern"]))
             }
+            Builtin::Find => (json!({"glob": text(), "path": text(), "all": {"type": "boolean"}}), json!(["glob"])),
+            Builtin::Plan => {
+                let stages = json!({"type": "string", "enum": ["pending", "doing", "done"]});
+                let step =
+                    json!({"type": "object", "properties": {"text": text(), "status": stages}, "required": ["text", "status"]});
+                (json!({"items": {"type": "array", "items": step}}), json!(["items"]))
+            }
             Builtin::Submit => (json!({"answer": text()}), json!(["answer"])),
         };
-        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        let mut schema = json!({"type": "object", "properties": properties});
         // Some servers refuse an empty list.
         if required != json!([]) {
             schema["required"] = required;
@@ -96,7 +120,7 @@ impl Builtin {
             Some(why) => Err(why),
             None => self.typed(arguments).map_err(|error| error.to_string()),
         };
-        let parsed = parsed.and_then(Arguments::with_a_reason);
+        let parsed = parsed.and_then(Arguments::checked);
         parsed.map_err(|why| format!("{why}. {} takes {}", self.name(), schema::signature(&schema)))
     }
 
@@ -107,6 +131,8 @@ impl Builtin {
             Builtin::Write => Write::deserialize(arguments).map(Arguments::Write),
             Builtin::Edit => Edit::deserialize(arguments).map(Arguments::Edit),
             Builtin::Search => Search::deserialize(arguments).map(Arguments::Search),
+            Builtin::Find => Find::deserialize(arguments).map(Arguments::Find),
+            Builtin::Plan => Plan::deserialize(arguments).map(Arguments::Plan),
             Builtin::Submit => Ok(Arguments::Submit),
         }
     }
@@ -125,18 +151,23 @@ pub enum Arguments {
     Edit(Edit),
     /// Of `search`.
     Search(Search),
+    /// Of `find`.
+    Find(Find),
+    /// Of `plan`.
+    Plan(Plan),
     /// Of `submit`, which whoever judges claims reads.
     Submit,
 }
 
 impl Arguments {
-    /// These, unless they want more than is granted and do not say why.
-    fn with_a_reason(self) -> Result<Arguments, String> {
-        match &self {
+    /// These, unless they want more than is granted and do not say why, or are a plan that nobody could follow.
+    fn checked(self) -> Result<Arguments, String> {
+        match self {
             Arguments::Bash(bash) if bash.wants_more() && bash.why.trim().is_empty() => {
                 Err("`why` is missing: whoever is asked for more rights must know what for".to_owned())
             }
-            _ => Ok(self),
+            Arguments::Plan(plan) => plan.checked().map(Arguments::Plan),
+            other => Ok(other),
         }
     }
 }
@@ -224,6 +255,19 @@ pub struct Search {
     /// The most matching lines.
     #[serde(default, deserialize_with = "whole")]
     pub limit: Option<u64>,
+}
+
+/// Arguments of `find`.
+#[derive(Debug, serde::Deserialize)]
+pub struct Find {
+    /// What names or paths are like.
+    pub glob: String,
+    /// A file or a folder.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Whether what is ignored counts too.
+    #[serde(default, deserialize_with = "or_default")]
+    pub all: bool,
 }
 
 /// A value that may be given as null, as models do for what they leave out.

@@ -1,11 +1,13 @@
-//! What is done inside an environment, each in a forked worker behind the walls: looking, writing, editing, searching.
+//! What is done inside an environment, each in a forked worker behind the walls: looking, writing, editing, searching, finding.
 //!
 //! Requests and answers are JSON. Paths travel as [`crate::names`] shows them, absolute. With each request comes what is
 //! secret, so that it is hidden before anything is cut, and with each answer goes what was hidden.
 
 pub mod change;
+pub mod find;
 pub mod search;
 pub mod view;
+pub mod walk;
 
 use sandbox::Op;
 use serde::de::DeserializeOwned;
@@ -15,11 +17,12 @@ use trace::secrets::{Hiding, Met};
 use trace::{Digest, Secrets};
 
 /// The operations, by name.
-pub const OPS: [(&str, Op); 4] = [
+pub const OPS: [(&str, Op); 5] = [
     (view::NAME, |request| serve(request, view::view)),
     (change::WRITE, |request| serve(request, |request, _| change::write(request))),
     (change::EDIT, |request| serve(request, change::edit)),
     (search::NAME, |request| serve(request, search::search)),
+    (find::NAME, |request| serve(request, find::find)),
 ];
 
 /// A request, and what is to be hidden in its answer.

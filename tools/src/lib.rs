@@ -1,21 +1,23 @@
 //! What an agent can do to its workspace.
 //!
-//! A [`Toolbox`] holds what a model may call: [`builtin`] makes one of `bash`, `read`, `write`, `edit`, `search` and
-//! `submit` with the words of a harness. [`Toolbox::serve`] answers a call with an observation and never with an error: a
+//! A [`Toolbox`] holds what a model may call: [`builtin`] makes one of `bash`, `read`, `write`, `edit`, `search`, `find`,
+//! `plan` and `submit` with the words of a harness. [`Toolbox::serve`] answers a call with an observation and never with an error: a
 //! wrong argument, a missing file or a failed command is what the agent is told. Nothing here opens a file of the workspace
 //! or starts a process: all of it happens inside an environment of `sandbox`, whose table of operations is [`OPS`].
 //!
 //! The pure parts are `edit` and `reindent` (what an edit changes), `window` (which lines are shown), `names` (any file's
-//! name as text), `schema` and `arguments`; `inside` holds what runs behind the walls; `bash`, `files` and `outputs` ask
+//! name as text), `plan`, `schema` and `arguments`; `inside` holds what runs behind the walls; `bash`, `files` and `outputs` ask
 //! for it and put it into words; `spill` keeps whole outputs as blobs of the run.
 
 mod arguments;
 mod bash;
 mod edit;
 mod files;
+mod find;
 mod inside;
 mod names;
 mod outputs;
+mod plan;
 mod reindent;
 mod room;
 mod schema;
@@ -26,6 +28,7 @@ mod toolbox;
 mod window;
 mod wish;
 
+pub use plan::{Plan, Stage, Step, plan};
 pub use room::{Caps, Lasting, Room};
 pub use specs::ToolsError;
 pub use toolbox::{Toolbox, builtin};

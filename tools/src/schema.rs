@@ -1,6 +1,6 @@
 //! Whether arguments fit the schema of a built-in tool, said so that the next call can be right.
 //!
-//! The schemas use a handful of keywords: objects of texts, whole numbers within bounds, booleans and lists of texts.
+//! The schemas use a handful of keywords: objects of texts (any, or some), whole numbers within bounds, booleans and lists.
 //! Null stands for an optional argument that is left out, as models do; `30.0` is a whole number, as in JSON Schema.
 
 use serde_json::Value;
@@ -39,8 +39,9 @@ fn is_required(schema: &Value, name: &str) -> bool {
 
 fn fits(field: &Value, value: &Value) -> bool {
     match field["type"].as_str() {
-        Some("string") => value.is_string(),
+        Some("string") => value.is_string() && field["enum"].as_array().is_none_or(|words| words.contains(value)),
         Some("boolean") => value.is_boolean(),
+        Some("object") => mismatch(field, value).is_none(),
         Some("array") => value.as_array().is_some_and(|items| items.iter().all(|item| fits(&field["items"], item))),
         _ => whole(value).is_some_and(|number| {
             let bound = |name: &str| field[name].as_u64();
@@ -61,7 +62,14 @@ pub fn whole(value: &Value) -> Option<u64> {
 
 fn kind(field: &Value) -> String {
     match field["type"].as_str() {
-        Some("string") => "text".to_owned(),
+        Some("string") => match field["enum"].as_array().map(Vec::as_slice) {
+            Some([first @ .., last]) => {
+                let first: Vec<String> = first.iter().map(Value::to_string).collect();
+                format!("{} or {last}", first.join(", "))
+            }
+            Some([]) | None => "text".to_owned(),
+        },
+        Some("object") => signature(field),
         Some("boolean") => "true or false".to_owned(),
         Some("array") => format!("[{}, …]", kind(&field["items"])),
         _ => {

@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn words_stand_beside_the_schema() {
         let spec = spec(Builtin::Submit, "description = 'Done.'\n[parameters]\nanswer = 'Words.'").unwrap();
-        expect![[r#"{"name":"submit","description":"Done.","parameters":{"additionalProperties":false,"properties":{"answer":{"description":"Words.","type":"string"}},"required":["answer"],"type":"object"}}"#]].assert_eq(&serde_json::to_string(&spec).unwrap());
+        expect![[r#"{"name":"submit","description":"Done.","parameters":{"properties":{"answer":{"description":"Words.","type":"string"}},"required":["answer"],"type":"object"}}"#]].assert_eq(&serde_json::to_string(&spec).unwrap());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Builtin};
 use crate::room::{Room, Trouble};
 use crate::specs::{ToolsError, spec};
-use crate::{bash, files, outputs, search};
+use crate::{bash, files, find, outputs, search};
 use serde_json::Value;
 use trace::{Observed, Status, ToolCall, ToolSpec};
 
@@ -58,6 +58,14 @@ impl Toolbox {
         self.parse(name, arguments).map(|_| ())
     }
 
+    /// What comes of a call that needs no environment; nothing where it does, or is not usable.
+    pub fn outright(&self, call: &ToolCall) -> Option<Observed> {
+        match self.parse(&call.name, &call.arguments) {
+            Ok(Arguments::Plan(plan)) => Some(Observed::words(call.id.clone(), Status::Ok, plan.told())),
+            _ => None,
+        }
+    }
+
     /// Does what `call` asks for and tells what came of it; `took_ms` is the caller's to fill.
     ///
     /// `submit` is answered by whoever judges claims; here it is refused.
@@ -73,6 +81,8 @@ impl Toolbox {
             Ok(Arguments::Write(arguments)) => files::write(arguments, room, &mut observed).await,
             Ok(Arguments::Edit(arguments)) => files::edit(arguments, room, &mut observed).await,
             Ok(Arguments::Search(arguments)) => search::serve(arguments, room, &mut observed).await,
+            Ok(Arguments::Find(arguments)) => find::serve(arguments, room, &mut observed).await,
+            Ok(Arguments::Plan(plan)) => Ok(plan.told()),
             Ok(Arguments::Submit) => Err(Trouble::failed("a claim is judged when all other calls are served")),
         };
         let (status, words) = match served {
@@ -107,9 +117,9 @@ mod tests {
     fn the_default_definitions_are_small_and_in_order() {
         let toolbox = default_harness();
         let names: Vec<&str> = toolbox.specs().iter().map(|spec| spec.name.as_str()).collect();
-        assert_eq!(names, ["bash", "read", "write", "edit", "search", "submit"]);
+        assert_eq!(names, ["bash", "read", "write", "edit", "search", "find", "plan", "submit"]);
         let bytes = serde_json::to_string(toolbox.specs()).unwrap().len();
-        assert!(bytes < 3000, "{bytes} bytes of every first request");
+        assert!(bytes < 3500, "{bytes} bytes of every first request");
     }
 
     #[test]
@@ -119,7 +129,7 @@ mod tests {
         assert_eq!(toolbox.specs().iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ["submit", "read"]);
         expect!["there is no tool `bash`"].assert_eq(&toolbox.check("bash", &json!({"command": "ls"})).unwrap_err());
         let unknown = default_harness().only(&names(&["reed"])).unwrap_err().to_string();
-        expect!["the harness turns on the tool `reed`, but describes only: bash, read, write, edit, search, submit"]
+        expect!["the harness turns on the tool `reed`, but describes only: bash, read, write, edit, search, find, plan, submit"]
             .assert_eq(&unknown);
     }
 
@@ -131,6 +141,7 @@ mod tests {
             let sample = |field: &Value| match field["type"].as_str().unwrap() {
                 "string" => json!("text"),
                 "boolean" => json!(true),
+                "array" if field["items"]["type"] == "object" => json!([{"text": "look", "status": "done"}]),
                 "array" => json!(["text"]),
                 _ => json!(1),
             };

@@ -114,7 +114,7 @@ fn f1_welded_lines_leave_a_run_that_is_shown_with_both_neighbours_and_goes_on_as
 fn f1_full_disk_after_any_amount_leaves_whole_lines_and_a_run_that_goes_on() {
     // No file may grow beyond some KiB, as on a disk that is full.
     for kib in [8, 9, 11, 13] {
-        let commands = (0..12).map(|_| bash("echo 0123456789012345678901234567890123456789")).collect();
+        let commands = (10..22).map(|n| bash(&format!("echo {}", n.to_string().repeat(20)))).collect();
         let (place, server) = (Place::new(&format!("f1-full-{kib}")), Server::start(commands));
         let work = place.work().display().to_string();
         let mut args = vec!["run", "go"];

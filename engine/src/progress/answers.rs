@@ -186,6 +186,11 @@ impl Progress {
         &self.pairs
     }
 
+    /// What the agent is about to do, by its own list.
+    pub fn plan(&self) -> &tools::Plan {
+        &self.plan
+    }
+
     /// How many answers came, usable or not, but for those that we broke off: the position of a recorded conversation.
     pub fn replies(&self) -> u64 {
         self.replies

@@ -234,7 +234,7 @@ fn limits_end_a_run_before_a_request_that_does_not_fit() {
     after(&tokens(700), expect!["finish budget: 0 of 700 tokens are used; the next request may need more than is left"]);
     // Half of what is left is kept, where it can be, for a request that fails on its way.
     after(&tokens(3600), expect!["think, 1000 tokens at most"]);
-    after(&tokens(1200), expect!["think, 644 tokens at most"]);
+    after(&tokens(1200), expect!["think, 704 tokens at most"]);
     let time = Story::begin(Limits { time_ms: Some(20), ..Limits::default() }, Vec::new()).called(&["bash {}"]);
     after(&time, expect!["serve c1_0"]);
     let time = time.began(0);
@@ -298,4 +298,20 @@ fn a_call_is_not_begun_where_a_damaged_line_may_have_said_that_it_was() {
     after(&story, expect!["think, 1000 tokens at most"]);
     assert_eq!(story.progress.run().unwrap().as_str(), "anew");
     assert!(story.progress.has_lost_its_end() && !story.session().progress.has_lost_its_end());
+}
+
+#[test]
+fn the_last_plan_stands_until_another_replaces_it() {
+    let plan = |status: &str| format!("plan {{\"items\":[{{\"text\":\"look\",\"status\":\"{status}\"}}]}}");
+    let done = |story: &Story| story.progress.plan().count(tools::Stage::Done);
+    let story = begin().called(&[&plan("done")]).began(0);
+    assert!(story.progress.plan().items.is_empty(), "it is not a plan before it is one");
+    let story =
+        story.observed(0, Status::Ok).called(&["plan {\"items\":3}"]).began(0).observed(0, Status::Failed).message("and?");
+    assert_eq!(done(&story), 1);
+    let story =
+        story.called(&[&plan("doing"), &plan("pending")]).began(0).observed(0, Status::Ok).began(1).observed(1, Status::Ok);
+    assert_eq!((done(&story), story.progress.plan().items[0].status), (0, tools::Stage::Pending));
+    let story = story.called(&["plan {\"items\":[]}"]).began(0).observed(0, Status::Ok);
+    assert!(story.progress.plan().items.is_empty());
 }

@@ -1,11 +1,10 @@
 //! Searches files with ripgrep's libraries, one file after the other in order of name, so that two searches say the same.
 
+use super::walk::{Which, globs, is_file, walk};
 use crate::names;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, WalkBuilder};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
@@ -90,10 +89,7 @@ pub fn search(request: Request, secrets: &Secrets) -> Answer {
         .after_context(request.context)
         .heap_limit(Some(HEAP))
         .build();
-    // `.git` is no text of the project; other hidden files are.
-    let mut walk = WalkBuilder::new(&root);
-    walk.hidden(false).require_git(false).git_global(false).filter_entry(|entry| entry.file_name() != ".git");
-    for entry in walk.sort_by_file_name(Ord::cmp).build() {
+    for entry in walk(&root, Which::Projects) {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
@@ -116,23 +112,6 @@ pub fn search(request: Request, secrets: &Secrets) -> Answer {
         }
     }
     Answer::Found(report.found)
-}
-
-/// A link that was asked for itself is followed; those that are met on the way are not.
-fn is_file(entry: &DirEntry) -> bool {
-    match entry.file_type() {
-        Some(kind) if kind.is_symlink() && entry.depth() == 0 => entry.path().is_file(),
-        Some(kind) => kind.is_file(),
-        None => false,
-    }
-}
-
-fn globs(root: &Path, glob: Option<&str>) -> Result<Override, ignore::Error> {
-    let mut globs = OverrideBuilder::new(root);
-    if let Some(glob) = glob {
-        globs.add(glob)?;
-    }
-    globs.build()
 }
 
 /// Where the secrets of a file are, as far as it was looked at: those of a shown line may begin lines before it.

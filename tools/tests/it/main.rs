@@ -6,6 +6,7 @@ mod bash;
 mod bench;
 mod capped;
 mod files;
+mod find;
 mod lost;
 mod search;
 mod secrets;
