@@ -180,14 +180,6 @@ pub fn provider_of(id: &str) -> Result<&'static Provider, CatalogError> {
     }
 }
 
-/// The model called `id` by the name under which it is asked on the wire called `wire`, if its provider speaks that too:
-/// `openai/NAME` on `openai-chat` is `openai-chat/NAME`.
-pub fn on_wire(id: &str, wire: &str) -> Option<String> {
-    let row = provider_of(id).ok()?;
-    let other = PROVIDERS.iter().find(|other| other.models == row.models && other.wire.name() == wire)?;
-    Some(format!("{}{}", other.name, &id[row.name.len()..]))
-}
-
 /// Every provider whose models can be asked.
 pub fn providers() -> &'static [Provider] {
     PROVIDERS

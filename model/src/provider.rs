@@ -54,6 +54,8 @@ pub(crate) enum ReasoningField {
     Never,
     /// In this field, whichever it came in.
     Named(&'static str),
+    /// The same, and a reply without it is refused.
+    Needed(&'static str),
     /// In the field in which it came.
     AsItCame,
 }
@@ -127,11 +129,11 @@ mod tests {
                 learn.microsoft.com/azure/foundry/openai/api-version-lifecycle
             openrouter: openai-chat https://openrouter.ai/api/v1 (OPENROUTER_BASE_URL) OPENROUTER_API_KEY Required | max_tokens Named("reasoning") Asked Ours
                 openrouter.ai/docs/use-cases/reasoning-tokens
-            deepseek: openai-chat https://api.deepseek.com (DEEPSEEK_BASE_URL) DEEPSEEK_API_KEY Required | max_tokens Named("reasoning_content") Asked Ours
+            deepseek: openai-chat https://api.deepseek.com (DEEPSEEK_BASE_URL) DEEPSEEK_API_KEY Required | max_tokens Needed("reasoning_content") Asked Ours
                 api-docs.deepseek.com/guides/thinking_mode
             qwen: openai-chat https://dashscope-intl.aliyuncs.com/compatible-mode/v1 (DASHSCOPE_BASE_URL) DASHSCOPE_API_KEY Required | max_tokens AsItCame Asked Ours
                 alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope (newer workspaces have a host of their own)
-            kimi: openai-chat https://api.moonshot.ai/v1 (MOONSHOT_BASE_URL) MOONSHOT_API_KEY Required | max_tokens Named("reasoning_content") Asked Ours
+            kimi: openai-chat https://api.moonshot.ai/v1 (MOONSHOT_BASE_URL) MOONSHOT_API_KEY Required | max_tokens Needed("reasoning_content") Asked Ours
                 ai-sdk.dev/providers/ai-sdk-providers/moonshotai; reasoning: librechat.ai/docs/configuration/librechat_yaml/ai_endpoints/moonshot
             glm: openai-chat https://api.z.ai/api/paas/v4 (ZAI_BASE_URL) ZAI_API_KEY Required | max_tokens AsItCame Asked Ours
                 hexdocs.pm/req_llm (guides/zai); key and address: docs.openclaw.ai/providers/zai

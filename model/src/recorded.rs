@@ -2,16 +2,18 @@
 //!
 //! The file is JSON lines: first `{"autosage_recording": 2, "strict": true, "spec": …}`, then in the order of the run
 //! `{"asked": {"prompt": …, "bytes": …}}` and `{"replied": …}` for each reply, and `{"observed": {"exit": …}}` for each call
-//! that was served. A [`Recorder`](crate::Recorder) writes it. `prompt` is the digest of the request's body with what
-//! differs between runs and means nothing taken out ([`Masks`]). A strict recording is played only to the same prompts:
-//! whoever plays it to others (another harness) writes `"strict": false`. Version 1 has neither `strict` nor `asked`.
+//! that was served. Where there were models to fall back on, the first line holds their specs as `fallback`, and what one of
+//! them was asked says which: `"model": 1` is the first of them. A [`Recorder`](crate::Recorder) writes it. `prompt` is the
+//! digest of the request's body with what differs between runs and means nothing taken out ([`Masks`]). A strict recording
+//! is played only to the same prompts: whoever plays it to others (another harness) writes `"strict": false`. Version 1 has
+//! neither `strict` nor `asked`.
 
 use crate::wire::Wire;
 use crate::{Ask, Heard, Masks, Model};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use trace::{Attempt, Digest, Fault, FaultClass, ModelSpec, Replied, Said, Stop, Timing};
 
@@ -25,6 +27,8 @@ pub(crate) struct Head {
     #[serde(default)]
     pub strict: bool,
     pub spec: ModelSpec,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelSpec>,
 }
 
 /// Each further line.
@@ -36,16 +40,23 @@ pub(crate) enum Line {
     Observed(Seen),
 }
 
-/// What a reply answers: the digest of the request, masked, and its length.
+/// What a reply answers: the digest of the request, masked, and its length; and which of the models was asked: the first
+/// is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Prompt {
     pub prompt: Digest,
     pub bytes: u64,
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub model: usize,
+}
+
+fn is_first(model: &usize) -> bool {
+    *model == 0
 }
 
 impl Prompt {
-    pub(crate) fn of(masked: &str) -> Prompt {
-        Prompt { prompt: Digest::of(masked.as_bytes()), bytes: masked.len() as u64 }
+    pub(crate) fn of(masked: &str, model: usize) -> Prompt {
+        Prompt { prompt: Digest::of(masked.as_bytes()), bytes: masked.len() as u64, model }
     }
 }
 
@@ -97,6 +108,7 @@ pub enum Pace {
 #[derive(Debug)]
 pub struct Recorded {
     spec: ModelSpec,
+    fallback: Vec<ModelSpec>,
     strict: bool,
     turns: Vec<Turn>,
     pace: Pace,
@@ -129,12 +141,11 @@ struct Place {
 /// Reads the recording at `path`.
 pub fn load(path: &Path) -> Result<Recorded, RecordingError> {
     let text = std::fs::read_to_string(path).map_err(|error| RecordingError::Io { path: path.display().to_string(), error })?;
-    let mut recorded = parse(&text)?;
-    recorded.spec.id = format!("recorded/{}", path.display());
-    Ok(recorded)
+    Ok(parse(&text)?.called(&format!("recorded/{}", path.display())))
 }
 
-/// Reads the recording that is `text`. The model's id becomes `recorded/` and the recorded model's name.
+/// Reads the recording that is `text`. The model's id becomes `recorded/` and the recorded model's name; those of the models
+/// to fall back on are the same with `#1`, `#2` … behind it.
 pub fn parse(text: &str) -> Result<Recorded, RecordingError> {
     let at = |line: usize| move |error| RecordingError::Format { line: line + 1, error };
     let mut lines = text.lines().enumerate();
@@ -151,11 +162,32 @@ pub fn parse(text: &str) -> Result<Recorded, RecordingError> {
             Line::Observed(seen) => turns.last_mut().into_iter().for_each(|turn| turn.seen.push(seen)),
         }
     }
-    let spec = ModelSpec { id: format!("recorded/{}", head.spec.name), base_url: None, ..head.spec };
-    Ok(Recorded { spec, strict: head.strict, turns, pace: Pace::AtOnce, place: Mutex::default() })
+    let id = format!("recorded/{}", head.spec.name);
+    let Head { spec, fallback, strict, .. } = head;
+    let recorded = Recorded { spec, fallback, strict, turns, pace: Pace::AtOnce, place: Mutex::default() };
+    Ok(recorded.called(&id))
 }
 
 impl Recorded {
+    /// The same, but its models are called by `id`. Nobody is asked at an address.
+    fn called(mut self, id: &str) -> Recorded {
+        let rename = |spec: &mut ModelSpec, id: String| (spec.id, spec.base_url) = (id, None);
+        rename(&mut self.spec, id.to_owned());
+        self.fallback.iter_mut().enumerate().for_each(|(at, spec)| rename(spec, format!("{id}#{}", at + 1)));
+        self
+    }
+
+    /// The models to fall back on that were recorded with the first one. They share its place in the recording.
+    pub fn fallback(self: &Arc<Recorded>) -> Vec<Arc<dyn Model>> {
+        let of = |at: usize| Arc::new(Further { recorded: self.clone(), which: at + 1 }) as Arc<dyn Model>;
+        (0..self.fallback.len()).map(of).collect()
+    }
+
+    /// The spec of the model `which`, the first of which is 0.
+    fn spec_of(&self, which: usize) -> &ModelSpec {
+        which.checked_sub(1).and_then(|at| self.fallback.get(at)).unwrap_or(&self.spec)
+    }
+
     /// The same, but the next answer is the reply at `position`: the number of replies that a resumed run has.
     pub fn from(self, position: usize) -> Recorded {
         Recorded { place: Mutex::new(Place { next: position, ..Place::default() }), ..self }
@@ -197,7 +229,8 @@ impl Recorded {
     }
 
     /// The next reply, or how the run has left the recording.
-    fn next(&self, body: &str) -> Result<&Replied, Left> {
+    fn next(&self, body: &str, which: usize) -> Result<&Replied, Left> {
+        let wire = Wire::of(self.spec_of(which));
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let position = place.next;
         if let Some(left) = &place.left {
@@ -205,14 +238,18 @@ impl Recorded {
         }
         let ended = || Left::By(format!("the recording ends after {} replies", self.turns.len()));
         let Turn { asked, replied, .. } = self.turns.get(position).ok_or_else(ended)?;
+        if let Some(asked) = asked.filter(|asked| asked.model != which) {
+            let (number, then, now) = (position + 1, &self.spec_of(asked.model).name, &self.spec_of(which).name);
+            return Err(Left::By(format!("reply {number} of the recording is `{then}`'s, and the run asks `{now}`")));
+        }
         if let Some(asked) = asked.filter(|_| self.strict) {
-            let masked = place.masks.hide(&Wire::of(&self.spec).without_key(body));
-            if Prompt::of(&masked) != asked {
+            let masked = place.masks.hide(&wire.without_key(body));
+            if Prompt::of(&masked, which) != asked {
                 return Err(Left::Prompt(differs(position, &place.same, &masked, asked.bytes)));
             }
             place.same = masked;
         }
-        let tools = Wire::of(&self.spec).tool_names(body);
+        let tools = wire.tool_names(body);
         let unknown = replied.parts.iter().find_map(|part| match part {
             Said::Call { name, .. } if !tools.contains(name) => Some(name),
             _ => None,
@@ -226,10 +263,10 @@ impl Recorded {
         }
     }
 
-    async fn play(&self, ask: Ask<'_>) -> Replied {
-        let replied = match self.next(ask.body) {
+    async fn play(&self, ask: Ask<'_>, which: usize) -> Replied {
+        let replied = match self.next(ask.body, which) {
             Ok(replied) => replied.clone(),
-            Err(why) => return left(&self.spec, why),
+            Err(why) => return left(self.spec_of(which), why),
         };
         let pause = match self.pace {
             Pace::AtOnce => Duration::ZERO,
@@ -256,7 +293,23 @@ impl Model for Recorded {
     }
 
     fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied> {
-        Box::pin(self.play(ask))
+        Box::pin(self.play(ask, 0))
+    }
+}
+
+/// A recorded model that was fallen back on.
+struct Further {
+    recorded: Arc<Recorded>,
+    which: usize,
+}
+
+impl Model for Further {
+    fn spec(&self) -> &ModelSpec {
+        self.recorded.spec_of(self.which)
+    }
+
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied> {
+        Box::pin(self.recorded.play(ask, self.which))
     }
 }
 

@@ -8,27 +8,41 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use trace::secrets::Opaque;
 use trace::{Fault, FaultClass, ModelSpec, Replied, Secrets, Stop};
 
-/// Asks another model and keeps its replies in a file, each with the digest of what it answers, written before the reply is
-/// returned.
+/// Asks another model, and those to fall back on, and keeps their replies in a file, each with the digest of what it
+/// answers, written before the reply is returned.
 pub struct Recorder {
     inner: Box<dyn Model>,
+    fallback: Vec<Box<dyn Model>>,
     file: Mutex<File>,
     masks: Mutex<Masks>,
     secrets: Mutex<Secrets>,
 }
 
 impl Recorder {
-    /// Begins a recording at `path`. A file that is there already is an error: a recording is never overwritten.
-    pub fn create(inner: Box<dyn Model>, path: &Path) -> io::Result<Recorder> {
+    /// Begins a recording of `inner`, and of those to `fallback` on, at `path`. A file that is there already is an error: a
+    /// recording is never overwritten.
+    pub fn create(inner: Box<dyn Model>, fallback: Vec<Box<dyn Model>>, path: &Path) -> io::Result<Recorder> {
         let mut file = File::create_new(path)?;
-        let head = Head { autosage_recording: VERSION, strict: true, spec: inner.spec().clone() };
+        let (spec, further) = (inner.spec().clone(), fallback.iter().map(|model| model.spec().clone()).collect());
+        let head = Head { autosage_recording: VERSION, strict: true, spec, fallback: further };
         let secrets = Secrets::of_nothing();
         write(&mut file, &[head], &secrets)?;
-        Ok(Recorder { inner, file: Mutex::new(file), masks: Mutex::default(), secrets: Mutex::new(secrets) })
+        Ok(Recorder { inner, fallback, file: Mutex::new(file), masks: Mutex::default(), secrets: Mutex::new(secrets) })
+    }
+
+    /// The models to fall back on. What they answer is kept in the same file.
+    pub fn fallback(self: &Arc<Recorder>) -> Vec<Arc<dyn Model>> {
+        let of = |at: usize| Arc::new(Further { recorder: self.clone(), which: at + 1 }) as Arc<dyn Model>;
+        (0..self.fallback.len()).map(of).collect()
+    }
+
+    /// The model `which`, the first of which is 0.
+    fn model(&self, which: usize) -> &dyn Model {
+        which.checked_sub(1).and_then(|at| self.fallback.get(at)).unwrap_or(&self.inner).as_ref()
     }
 
     /// What differs between runs and does not make a prompt another one; to be said before the first request.
@@ -51,11 +65,12 @@ impl Recorder {
         write(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), lines, &secrets)
     }
 
-    async fn asked(&self, ask: Ask<'_>) -> Replied {
-        let body = Wire::of(self.inner.spec()).without_key(ask.body);
+    async fn asked(&self, ask: Ask<'_>, which: usize) -> Replied {
+        let model = self.model(which);
+        let body = Wire::of(model.spec()).without_key(ask.body);
         let masked = self.masks.lock().unwrap_or_else(PoisonError::into_inner).hide(&body);
-        let asked = Line::Asked(Prompt::of(&masked));
-        let replied = self.inner.ask(ask).await;
+        let asked = Line::Asked(Prompt::of(&masked, which));
+        let replied = model.ask(ask).await;
         match self.keep(&[asked, Line::Replied(Box::new(replied.clone()))]) {
             Ok(()) => replied,
             Err(error) => {
@@ -73,7 +88,23 @@ impl Model for Recorder {
     }
 
     fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied> {
-        Box::pin(self.asked(ask))
+        Box::pin(self.asked(ask, 0))
+    }
+}
+
+/// A model to fall back on that is recorded.
+struct Further {
+    recorder: Arc<Recorder>,
+    which: usize,
+}
+
+impl Model for Further {
+    fn spec(&self) -> &ModelSpec {
+        self.recorder.model(self.which).spec()
+    }
+
+    fn ask<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Replied> {
+        Box::pin(self.recorder.asked(ask, self.which))
     }
 }
 

@@ -1,13 +1,15 @@
 //! What can be typed: commands, flags, and how their values are read.
 
+mod model;
 mod values;
 
+pub use model::ModelArgs;
 pub use values::{Right, duration, usd};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
-use trace::{Durability, NanoUsd, Price};
+use trace::{Durability, NanoUsd};
 use values::{age, answer, bytes, right};
 
 /// An engine for agents.
@@ -71,33 +73,6 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-}
-
-/// What to ask, and whom.
-#[derive(Debug, Default, Args)]
-pub struct ModelArgs {
-    /// The model, as provider/name; `recorded/FILE` replays a recorded conversation.
-    #[arg(long, value_name = "PROVIDER/NAME")]
-    pub model: Option<String>,
-    /// The server's address, with its version where that is usual: http://HOST:PORT/v1.
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-    /// The variable that holds the key [default: the provider's own; AUTOSAGE_API_KEY for openai-compatible].
-    #[arg(long, value_name = "NAME")]
-    pub key_env: Option<String>,
-    /// Dollars for a million tokens of input and of output, for a model without a known price.
-    #[arg(long, value_name = "IN,OUT", value_parser = model::catalog::price)]
-    pub price: Option<Price>,
-    /// The model's window in tokens, where it is not known.
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub context: Option<u64>,
-    /// The most tokens of a reply [default: the model's own, else 8192].
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_output: Option<u64>,
-    /// Also write the model's replies to FILE, to be replayed with --model recorded/FILE. A replay ends where a prompt is
-    /// another one than was recorded, unless the file's first line says "strict":false.
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
 }
 
 /// What may be spent.

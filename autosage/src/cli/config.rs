@@ -24,6 +24,8 @@ pub struct Config {
     pub model: Option<String>,
     /// The models that a project's file may choose; a key of the person's alone.
     pub models: Vec<String>,
+    /// The models that are asked in this order where the one before is not to be had.
+    pub fallback: Vec<String>,
     /// The server's address.
     pub base_url: Option<String>,
     /// The variable that holds the key for that address.

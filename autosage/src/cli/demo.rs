@@ -7,8 +7,9 @@ use super::prose::wrapped;
 use super::reply::Rules;
 use super::run::{NewRun, begin};
 use super::session::{FollowUp, runtime};
+use super::thinker::Thinker;
 use super::view::View;
-use super::wiring::{self, Thinker};
+use super::wiring;
 use crate::{Parts, Person};
 use anyhow::Context;
 use model::recorded::Pace;
@@ -65,7 +66,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
     let order = NewRun {
         task: TASK.to_owned(),
         workspace: scratch.0.join("hours"),
-        thinker: Thinker { model: recorded.clone(), recorded: Some(recorded), recorder: None },
+        thinker: Thinker { model: recorded.clone(), fallback: Vec::new(), recorded: Some(recorded), recorder: None },
         key_env: None,
         grant: Grant::default(),
         terms: Terms::default(),

@@ -22,6 +22,7 @@ mod session;
 mod show;
 mod story;
 mod summary;
+mod thinker;
 mod trust;
 mod view;
 mod wiring;

@@ -10,6 +10,7 @@ use super::reply::Rules;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::summary::Read;
+use super::thinker::thinker;
 use super::trust;
 use super::view::View;
 use super::wiring;
@@ -17,7 +18,7 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Changes, Harness, Progress};
 use std::path::{Path, PathBuf};
-use trace::{Condition, Delivery, Event, Limits, ModelSpec, Outcome, Part, Record, RecordError, Started};
+use trace::{Condition, Delivery, Event, Limits, Outcome, Part, Record, RecordError, Started};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
@@ -57,19 +58,18 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     }
     let Settled { config, rules, walls } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
-    let before = progress.model();
-    let thinker = wiring::thinker(&args.model, &config, parts, before, progress.replies())?;
-    let spec = thinker.model.spec();
+    let thinker = thinker(&args.model, &config, parts, Some(&progress))?;
     let standing = progress.ledger().limits;
-    wiring::refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() }, spec)?;
-    refuse_other_wire(before, spec)?;
+    thinker.refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() })?;
     let run = started.run.clone();
     let secrets = secrets::of_run(&run, args.model.key_env.as_deref().or(config.key_env.as_deref()), home, parts)?;
     let granted = progress.grant().lacks(&wiring::grant(&args.grant, &args.secret, &Rights::default())?);
     let grant = progress.grant().with(&granted);
     let missing = secrets::grant(&secrets, &grant.secrets, parts)?;
     thinker.hide(&secrets);
-    let other = (Some(spec) != before).then(|| spec.clone());
+    let spec = thinker.model.spec();
+    let other = (Some(spec) != progress.model()).then(|| spec.clone());
+    let fallback = Some(thinker.fallback()).filter(|fallback| fallback.as_slice() != progress.fallback());
     let before = progress.terms();
     let mut terms = wiring::terms(args.approve, Some(before), &config, rules.as_ref(), follow_up)?;
     terms.read_only = args.read_only.map_or(before.read_only, |read_only| read_only == ReadOnly::Yes);
@@ -80,6 +80,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     thinker.mask(&started.run, &started.facts.date, &workspace, home, parts);
     let observer = observer(&view, &thinker, parts);
     warn_of_weak_walls(kind, &view);
+    view.say(&thinker.unknown_windows());
     // What was read before the run was owned may be of a long one, and is read again.
     drop((progress, read));
     let (folder, record, events) = own(&args, folder, home, parts, observer, &view)?;
@@ -92,7 +93,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let mut run = engine::reopen(record, &events)?;
         drop(events);
-        run.go_on(Changes { limits, grant: granted, model: other, fallback: None, backend: other_kind, terms: other_terms })?;
+        run.go_on(Changes { limits, grant: granted, model: other, fallback, backend: other_kind, terms: other_terms })?;
         if let Some(message) = &args.message {
             run.hear(vec![Part::text(message)])?;
         }
@@ -113,16 +114,6 @@ fn walls_of(progress: &Progress, typed: Option<sandbox::Kind>) -> Result<(sandbo
     }
     let kind = typed.or(before).unwrap_or_default();
     Ok((kind, (Some(kind) != before).then(|| kind.to_string())))
-}
-
-/// A history is written for one wire.
-fn refuse_other_wire(before: Option<&ModelSpec>, spec: &ModelSpec) -> Result<(), Failure> {
-    let Some(before) = before.filter(|before| before.wire != spec.wire) else { return Ok(()) };
-    let way_out = match model::catalog::on_wire(&spec.id, &before.wire) {
-        Some(id) => format!("go on with --model {id}"),
-        None => "name a model of the same wire, or begin a new run".to_owned(),
-    };
-    Err(Failure::usage(format!("this run speaks the wire {}, and `{}` speaks {}: {way_out}", before.wire, spec.id, spec.wire)))
 }
 
 /// Takes the run in the folder into this process's hands, or makes the new one that goes on from a damaged one.
@@ -153,7 +144,7 @@ fn own(
 
 /// What an imported run would be given by its record, for a person to say yes to.
 fn recorded_elsewhere(started: &Started, progress: &Progress, folder: &Path) -> String {
-    let asks = progress.model().map(|model| {
+    let asks = progress.model().into_iter().chain(progress.fallback()).map(|model| {
         let at = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
         format!("send all that the agent says and sees to {}{at}", model.id)
     });

@@ -10,8 +10,9 @@ use super::project::{self, Settled};
 use super::reply::Rules;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
+use super::thinker::{Thinker, thinker};
 use super::view::View;
-use super::wiring::{self, Thinker};
+use super::wiring;
 use crate::Parts;
 use anyhow::Context;
 use engine::{Assignment, Harness, Surroundings};
@@ -70,15 +71,16 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     let wanted = Usual { kind: args.sandbox.or(person.sandbox).unwrap_or_default(), limits: usual };
     let Settled { config, rules, walls } = project::settle(person, &workspace, wanted, home, parts)?;
     let kind = args.sandbox.or(config.sandbox).unwrap_or_default();
-    let thinker = wiring::thinker(&args.model, &config, parts, None, 0)?;
+    let thinker = thinker(&args.model, &config, parts, None)?;
     let mut asked = wiring::limits(&args.budget, &config);
-    let spec = thinker.model.spec();
     let only_untrusted = rules.is_none() && args.budget.max_usd.or(person.budget.nano_usd).is_none();
-    if only_untrusted && spec.price.is_none() && asked.nano_usd.take().is_some() {
+    if let Some(spec) = thinker.unpriced().filter(|_| only_untrusted)
+        && asked.nano_usd.take().is_some()
+    {
         // A stranger does not decide that a run does not start.
         print(&parts.err, &format!("autosage: the project's `budget.usd` is not used: no price is known for `{}`\n", spec.id));
     }
-    wiring::refuse_unpriced(&asked, spec)?;
+    thinker.refuse_unpriced(&asked)?;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
     // A blank command succeeds, so it would accept anything.
     if commands.iter().any(|command| command.trim().is_empty()) {
@@ -134,6 +136,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
         program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), build: build::digest(home, parts) },
     };
     warn_of_weak_walls(kind, &view);
+    view.say(&thinker.unknown_windows());
     let observer = observer(&view, &thinker, parts);
     let (clock, shown) = (parts.clock.clone(), view.clone());
     let session =

@@ -6,12 +6,14 @@ use super::home::Home;
 use super::print;
 use super::prose::harmless;
 use super::reply::{self, Reply, Rules};
+use super::thinker::Thinker;
 use super::trust;
 use super::view::View;
-use super::wiring::{self, Thinker};
+use super::wiring;
 use crate::{Parts, Person};
 use anyhow::{Context, anyhow};
 use engine::{Engine, Environments, Harness, Interrupt, Run};
+use model::Model;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sandbox::Sandbox;
 use std::fs;
@@ -120,9 +122,10 @@ impl Session<'_> {
         let toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;
         let interrupt = Interrupt::default();
         let heard = |heard: model::Heard<'_>| self.view.heard(heard);
+        let fallback: Vec<&dyn Model> = self.thinker.fallback.iter().map(AsRef::as_ref).collect();
         let engine = Engine {
             model: self.thinker.model.as_ref(),
-            fallback: &[],
+            fallback: &fallback,
             toolbox: &toolbox,
             environments: &environments,
             clock: self.parts.clock.as_ref(),

@@ -9,6 +9,7 @@ mod crash;
 mod demo;
 mod durability;
 mod examples;
+mod fallback;
 mod histories;
 mod loops;
 mod record;

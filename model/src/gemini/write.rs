@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{CallId, ModelSpec, Part, Said, Status, ToolSpec};
 
+/// What the API takes for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures).
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
 /// The body as far as it is written: everything up to the last content.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
@@ -21,6 +24,8 @@ pub(crate) struct Writing {
     calls: Vec<Named>,
     /// The ids of calls that were sent so far.
     ids: BTreeSet<String>,
+    /// Whether the model wants the first call of each reply signed.
+    wants_signatures: bool,
     thinking: String,
 }
 
@@ -55,7 +60,8 @@ impl Writing {
             (Some(true), level) => json(&Thinking { include_thoughts: true, thinking_level: level }),
             (Some(false) | None, _) => String::new(),
         };
-        Writing { text, begun: false, open: None, calls: Vec::new(), ids: BTreeSet::new(), thinking }
+        let wants_signatures = spec.reasons == Some(true);
+        Writing { text, begun: false, open: None, calls: Vec::new(), ids: BTreeSet::new(), wants_signatures, thinking }
     }
 
     pub(crate) fn push(&mut self, message: &Message) {
@@ -101,6 +107,8 @@ impl Writing {
         self.calls.clear();
         let (mut calls, mut sent) = (calls.iter(), Vec::new());
         let mut signature: Option<Signature> = None;
+        let is_signed = parts.iter().any(|part| matches!(part, Said::Opaque { wire, .. } if wire == WIRE));
+        let mut unsigned = (self.wants_signatures && !is_signed).then(|| UNSIGNED.to_owned());
         for part in parts {
             let (on, text) = match part {
                 Said::Opaque { wire, json } if wire == WIRE => {
@@ -121,7 +129,9 @@ impl Writing {
                 }
             };
             match part {
-                Said::Call { id, .. } => sent.extend(calls.next().map(|call| self.call(call, id, own))),
+                Said::Call { id, .. } => {
+                    sent.extend(calls.next().map(|call| self.call(call, id, own.or_else(|| unsigned.take()))))
+                }
                 // What was thought is not sent back, only its signatures are.
                 Said::Reasoning { .. } if own.is_none() => {}
                 _ if text.trim().is_empty() && own.is_none() => {}
@@ -129,7 +139,7 @@ impl Writing {
             }
         }
         sent.extend(alone(signature));
-        sent.extend(calls.map(|call| self.call(call, "", None)));
+        sent.extend(calls.map(|call| self.call(call, "", unsigned.take())));
         sent
     }
 

@@ -163,7 +163,7 @@ fn turn<'a>(message: &'a Message, row: &Provider) -> Option<Turn<'a>> {
                 return None;
             }
             let tool_calls = calls.iter().map(|sent| call(sent, row.call_ids)).collect();
-            Some(Turn::Assistant { content, thought: thought(parts, row.reasoning), tool_calls })
+            Some(Turn::Assistant { content, thought: thought(parts, calls, row.reasoning), tool_calls })
         }
     }
 }
@@ -195,24 +195,34 @@ fn nine(id: &str) -> String {
     }
 }
 
-fn thought(parts: &[Said], field: ReasoningField) -> Thought {
+fn thought(parts: &[Said], calls: &[SentCall], field: ReasoningField) -> Thought {
     let kept = parts.iter().find_map(|part| match part {
         Said::Opaque { wire, json } if wire == WIRE => Kept::deserialize(json).ok(),
         _ => None,
     });
     let (came_in, reasoning_details) = kept.map_or((None, None), |kept| (kept.reasoning_in, kept.reasoning_details));
-    let field = match field {
+    let name = match field {
         ReasoningField::Never => return Thought::default(),
-        ReasoningField::Named(field) => field,
+        ReasoningField::Named(name) | ReasoningField::Needed(name) => name,
         ReasoningField::AsItCame => came_in.as_deref().unwrap_or("reasoning_content"),
     };
     let text: String =
         parts.iter().filter_map(|part| if let Said::Reasoning { text } = part { Some(&**text) } else { None }).collect();
-    let text = Some(text).filter(|text| !text.is_empty());
-    match field {
+    let text = match field {
+        ReasoningField::Needed(_) if text.is_empty() => Some(stand_in(calls)),
+        _ => Some(text).filter(|text| !text.is_empty()),
+    };
+    match name {
         "reasoning" => Thought { reasoning: text, reasoning_details, ..Thought::default() },
         _ => Thought { reasoning_content: text, reasoning_details, ..Thought::default() },
     }
+}
+
+/// What stands for the reasoning of a reply that has none, because another model made it: some words, and other ones for
+/// each reply.
+fn stand_in(calls: &[SentCall]) -> String {
+    let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    if ids.is_empty() { " ".to_owned() } else { ids.join(" ") }
 }
 
 /// The words of a message. What is not words is named as left out, so that nobody takes it for sent.

@@ -87,7 +87,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         source: "openrouter.ai/docs/use-cases/reasoning-tokens",
         ..COMPATIBLE
     },
-    // A call that comes back without what was thought before it is refused.
+    // A call that comes back without what was thought before it is refused; so is an empty text in its place
+    // (github.com/charmbracelet/crush/issues/2696, github.com/earendil-works/pi/pull/3640).
     Provider {
         name: "deepseek",
         models: "deepseek",
@@ -95,7 +96,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url_var: Some("DEEPSEEK_BASE_URL"),
         key_var: "DEEPSEEK_API_KEY",
         key: KeyUse::Required,
-        reasoning: ReasoningField::Named("reasoning_content"),
+        reasoning: ReasoningField::Needed("reasoning_content"),
         source: "api-docs.deepseek.com/guides/thinking_mode",
         ..COMPATIBLE
     },
@@ -117,7 +118,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url_var: Some("MOONSHOT_BASE_URL"),
         key_var: "MOONSHOT_API_KEY",
         key: KeyUse::Required,
-        reasoning: ReasoningField::Named("reasoning_content"),
+        reasoning: ReasoningField::Needed("reasoning_content"),
         source: "ai-sdk.dev/providers/ai-sdk-providers/moonshotai; reasoning: librechat.ai/docs/configuration/librechat_yaml/ai_endpoints/moonshot",
         ..COMPATIBLE
     },

@@ -261,8 +261,43 @@ fn the_wire_in_a_record_counts() {
     let body = |spec| render(spec, &Prompt { system: "Be brief.", tools: &tools(), messages: &conversation(), max_output: 10 });
     assert_eq!(body(&old), body(&chat));
     assert_ne!(body(&new), body(&chat));
-    assert_eq!(catalog::on_wire("openai/gpt-4.1", "openai-chat").as_deref(), Some("openai-chat/gpt-4.1"));
-    assert_eq!(catalog::on_wire("ollama/m", "openai-responses"), None);
+}
+
+#[test]
+fn a_call_that_another_model_made_is_sent_unsigned_to_models_that_want_signatures() {
+    let call = |at| SentCall { id: CallId::new(Seq(1), at), name: "bash".into(), arguments: "{}".into() };
+    let said = |id: &str| Said::Call { id: id.into(), name: "bash".into(), arguments: "{}".into() };
+    let calls = vec![call(0), call(1)];
+    let signed = Said::Opaque { wire: "gemini".into(), json: json!({"on": "call", "thoughtSignature": "c2ln"}) };
+    let body = |reasons, parts: Vec<Said>| {
+        let spec = ModelSpec { reasons, ..spec("gemini/unheard-of") };
+        let messages = [Message::Reply { parts, calls: calls.clone() }];
+        render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10 })
+    };
+    let stand_in = r#""thoughtSignature":"skip_thought_signature_validator""#;
+    let foreign = body(Some(true), vec![said("a"), said("b")]);
+    assert_eq!(foreign.matches(stand_in).count(), 1, "{foreign}");
+    assert!(foreign.find(stand_in) < foreign.find(r#""id":"b""#), "on the first call: {foreign}");
+    for other in [body(None, vec![said("a"), said("b")]), body(Some(true), vec![signed, said("a"), said("b")])] {
+        assert!(!other.contains("skip_thought"), "{other}");
+    }
+}
+
+#[test]
+fn a_reply_that_was_not_thought_about_has_a_stand_in_where_reasoning_is_needed() {
+    let call = SentCall { id: CallId::new(Seq(7), 0), name: "bash".into(), arguments: "{}".into() };
+    let said = Said::Call { id: "a".into(), name: "bash".into(), arguments: "{}".into() };
+    let body = |id: &str, thought: &[Said]| {
+        let messages = [Message::Reply { parts: [thought, &[said.clone()]].concat(), calls: vec![call.clone()] }];
+        render(&spec(id), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10 })
+    };
+    for id in ["deepseek/m", "kimi/m"] {
+        // Another for each reply: models take to words that they see everywhere.
+        assert!(body(id, &[]).contains(r#""reasoning_content":"c7_0""#), "{}", body(id, &[]));
+        let thought = body(id, &[Said::Reasoning { text: "hm".into() }]);
+        assert!(thought.contains(r#""reasoning_content":"hm""#), "{thought}");
+    }
+    assert!(!body("llamacpp/m", &[]).contains("reasoning_content"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn script() -> ScriptedModel {
 fn recording() -> (tempfile::TempDir, std::path::PathBuf, Vec<Replied>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("talk.jsonl");
-    let recorder = Recorder::create(Box::new(script()), &path).unwrap();
+    let recorder = Recorder::create(Box::new(script()), Vec::new(), &path).unwrap();
     let mut replies = vec![ask(&recorder)];
     recorder.observed(Some(0)).unwrap();
     replies.push(ask(&recorder));
@@ -122,7 +122,7 @@ fn a_strict_recording_is_played_to_the_same_prompts_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("talk.jsonl");
     let masks = |place: &str, run: &str| Masks::new([("workspace", place.to_owned()), ("run", run.to_owned())]);
-    let recorder = Recorder::create(Box::new(script()), &path).unwrap();
+    let recorder = Recorder::create(Box::new(script()), Vec::new(), &path).unwrap();
     recorder.mask(masks("/there", "r-1"));
     let replies = prompts("/there", "r-1", "seen").map(|prompt| ask_with(&recorder, &prompt));
 
@@ -163,14 +163,14 @@ fn a_strict_recording_is_played_to_the_same_prompts_only() {
 #[test]
 fn a_recording_is_never_overwritten() {
     let (_folder, path, _) = recording();
-    assert_eq!(Recorder::create(Box::new(script()), &path).err().unwrap().kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(Recorder::create(Box::new(script()), Vec::new(), &path).err().unwrap().kind(), std::io::ErrorKind::AlreadyExists);
 }
 
 #[test]
 fn every_reply_is_in_the_file_before_it_is_returned() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("talk.jsonl");
-    let recorder = Recorder::create(Box::new(script()), &path).unwrap();
+    let recorder = Recorder::create(Box::new(script()), Vec::new(), &path).unwrap();
     for count in 1..=3 {
         ask(&recorder);
         assert_eq!(recorded::load(&path).unwrap().len(), count);

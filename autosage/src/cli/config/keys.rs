@@ -10,8 +10,8 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
-const TOP: [&str; 11] =
-    ["model", "models", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp"];
+const TOP: [&str; 12] =
+    ["model", "models", "fallback", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp"];
 const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
 const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
 const ALLOW: [&str; 2] = ["write", "network"];
@@ -85,6 +85,7 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
     let mut config = Config {
         model: top.get("model", "a model, as \"provider/name\"", found, text),
         models,
+        fallback: top.list("fallback", "a list of models, each provider/name", found, text),
         base_url: top.get("base_url", "an address, as \"http://HOST:PORT/v1\"", found, text),
         key_env: top.get("key_env", "the name of a variable", found, text),
         approve: top.get("approve", &one_of(&answers), found, |value| args::Approve::from_str(value.as_str()?, false).ok()),
@@ -305,6 +306,7 @@ mod tests {
         let text = r#"
             model = "ollama/m"
             models = ["ollama/n"]
+            fallback = ["ollama/o"]
             base_url = "http://h/v1"
             key_env = "K"
             approve = "auto"
@@ -336,6 +338,9 @@ mod tests {
                 ),
                 models: [
                     "ollama/n",
+                ],
+                fallback: [
+                    "ollama/o",
                 ],
                 base_url: Some(
                     "http://h/v1",
@@ -424,7 +429,7 @@ mod tests {
             "turns = 4\nmax = 1\n  base-url = \"x\"\nnetwork = true\n",
             expect![[r#"
                 1:1: unknown key `turns`: did you mean `budget.turns`?
-                2:1: unknown key `max`: known here are model, models, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp
+                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp
                 3:3: unknown key `base-url`: did you mean `base_url`?
                 4:1: unknown key `network`: did you mean `grant.network`?
             "#]],

@@ -53,6 +53,7 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
     let Config {
         model,
         models: _,
+        fallback,
         catalog: _,
         base_url,
         key_env,
@@ -69,6 +70,8 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
     let listed = |model: &&String| !person.models.contains(model) && person.model.as_ref() != Some(model);
     let mut lines: Vec<String> = Vec::new();
     lines.extend(model.iter().filter(listed).map(|model| format!("ask the model {model}")));
+    let unlisted = |model: &&String| listed(model) && !person.fallback.contains(model);
+    lines.extend(fallback.iter().filter(unlisted).map(|model| format!("fall back on the model {model}")));
     lines.extend(base_url.iter().map(|url| {
         let key = key_env.as_deref().unwrap_or("the model's usual variable");
         format!("send all that the agent says and sees to {url}, with the key in {key}")

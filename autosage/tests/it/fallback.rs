@@ -1,0 +1,193 @@
+//! A model that is not to be had, and the one that is fallen back on: from each wire to each other, through the real binary.
+
+use crate::scenarios::every_body_extends_the_one_before;
+use crate::support::server::{Answer, Server, Wire, bash};
+use crate::support::{Called, CountedIds, Place, SteppedClock, files};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use trace::{Event, What};
+
+/// A model of `wire` at `server`, which its provider's own variables name.
+fn named(wire: Wire, server: &Server) -> (&'static str, Vec<(String, String)>) {
+    let (model, address, key) = match wire {
+        Wire::Chat => ("vllm/scripted", "VLLM_BASE_URL", "VLLM_API_KEY"),
+        Wire::Responses => ("openai/scripted", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+        Wire::Messages => ("anthropic/scripted", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+        Wire::Gemini => ("gemini/scripted", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"),
+    };
+    (model, vec![(address.to_owned(), server.base_url.clone()), (key.to_owned(), format!("key-of-{model}"))])
+}
+
+/// A limit that is not waited out.
+fn used_up() -> Answer {
+    Answer { status: Some(429), error: Some("the day's limit".into()), retry_after: Some("86400".into()), ..Answer::default() }
+}
+
+/// Two models on two servers, the second of which is to be fallen back on.
+struct Two {
+    place: Place,
+    servers: [Server; 2],
+    models: [&'static str; 2],
+    variables: Vec<(String, String)>,
+}
+
+impl Two {
+    fn new(name: &str, wires: [Wire; 2], scripts: [Vec<Answer>; 2]) -> Two {
+        let servers = scripts.map(Server::start);
+        let [first, second] = [named(wires[0], &servers[0]), named(wires[1], &servers[1])];
+        let place = Place::new(&format!("fallback-{name}-{:?}-{:?}", wires[0], wires[1]));
+        Two { place, servers, models: [first.0, second.0], variables: [first.1, second.1].concat() }
+    }
+
+    fn start(&self, args: &[&str]) -> Called {
+        let variables: Vec<(&str, &str)> = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let output = self.place.command(args).envs(variables).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Called { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    fn run(&self, more: &[&str]) -> Called {
+        let work = self.place.work().display().to_string();
+        let args =
+            ["run", "go", "--config", "none", "--workspace", &work, "--model", self.models[0], "--fallback", self.models[1]];
+        self.start(&[&args, more].concat())
+    }
+
+    /// Every body that either server received is the one that the events give, byte for byte.
+    fn every_body_is_rebuilt(&self) {
+        let mut bodies = self.servers.each_ref().map(|server| server.bodies().into_iter());
+        for event in self.place.events() {
+            let What::Asked(asked) = &event.what else { continue };
+            let shown = self.start(&["show", "--last", "--prompt", &event.seq.to_string()]);
+            let which = self.models.iter().position(|model| *model == asked.model).unwrap();
+            assert_eq!(Some(shown.out.trim_end_matches('\n')), bodies[which].next().as_deref(), "{}", shown.err);
+        }
+    }
+}
+
+fn switches(events: &[Event]) -> Vec<String> {
+    let switches = events.iter().filter_map(|event| match &event.what {
+        What::Switched(switched) => Some(format!("{} after {:?}", switched.model.id, event.cause.map(|cause| cause.0))),
+        _ => None,
+    });
+    switches.collect()
+}
+
+#[test]
+fn a_run_falls_back_from_each_wire_to_each_other_and_stays_there() {
+    for from in Wire::ALL {
+        for to in Wire::ALL.into_iter().filter(|to| *to != from) {
+            let two = Two::new("stays", [from, to], [vec![bash("echo one >> ran"), used_up()], vec![bash("echo two >> ran")]]);
+            let called = two.run(&[]);
+            assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+            assert_eq!((two.servers[0].faults(), two.place.read("ran").as_str()), (1, "one\ntwo\n"));
+            assert!(called.err.contains(&format!("! now asks {}", two.models[1])), "{}", called.err);
+            assert!(two.servers[1].bodies()[0].contains("echo one"), "the conversation is told anew");
+            assert!(two.servers[1].keys().iter().flatten().all(|key| key.ends_with(two.models[1])), "each has its own key");
+            let events = two.place.events();
+            assert_eq!(switches(&events), [format!("{} after Some(6)", two.models[1])]);
+
+            let resumed = two.start(&["resume", "--last", "--config", "none", "-m", "and now?"]);
+            assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+            assert_eq!((two.servers[0].bodies().len(), two.servers[1].bodies().len()), (2, 3), "it sticks");
+            every_body_extends_the_one_before(&two.servers[1].bodies());
+            two.every_body_is_rebuilt();
+            let shown = two.start(&["show", "--last", "--json"]);
+            assert!(shown.out.contains(&format!("\"model\":\"{}\"", two.models[1])), "{}", shown.out);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_stays_overloaded_is_left_and_two_runs_give_the_same_bytes() {
+    for (from, to) in [
+        (Wire::Chat, Wire::Messages),
+        (Wire::Messages, Wire::Responses),
+        (Wire::Responses, Wire::Gemini),
+        (Wire::Gemini, Wire::Chat),
+    ] {
+        let overloaded = || Answer { status: Some(529), error: Some("Overloaded".into()), ..Answer::default() };
+        let scripts = || [[vec![bash("echo one")], (0..99).map(|_| overloaded()).collect()].concat(), vec![bash("echo two")]];
+        let two = Two::new("overloaded", [from, to], scripts());
+        let play = || -> Vec<(PathBuf, Vec<u8>)> {
+            let _ = std::fs::remove_dir_all(two.place.home());
+            two.servers.iter().zip(scripts()).for_each(|(server, script)| server.restart(script));
+            let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
+            let variables: BTreeMap<String, String> = two.variables.iter().cloned().collect();
+            let work = two.place.work().display().to_string();
+            let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0]];
+            let called = two.place.call_with(&clock, &ids, &[&args[..], &["--fallback", two.models[1]]].concat(), &variables);
+            assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+            assert!(two.servers[0].faults() > 10, "retries were spent first: {}", two.servers[0].faults());
+            assert_eq!(switches(&two.place.events()).len(), 1);
+            files(&two.place.run_folder()).into_iter().filter(|(path, _)| path != Path::new("lock")).collect()
+        };
+        assert_eq!(play(), play());
+    }
+}
+
+#[test]
+fn a_list_that_is_used_up_ends_the_run_as_it_would_without_one() {
+    let two = Two::new("used-up", [Wire::Messages, Wire::Gemini], [vec![used_up()], vec![used_up()]]);
+    let called = two.run(&["--json"]);
+    assert_eq!((called.code, two.servers[0].faults(), two.servers[1].faults()), (4, 1, 1), "{called:?}");
+    let last = called.out.lines().last().unwrap();
+    assert!(last.contains(r#""outcome":"paused""#), "{last}");
+    assert!(called.out.lines().any(|line| line.contains(r#""kind":"Switched""#) && line.contains("gemini/scripted")));
+    // A later session asks the one that was asked last.
+    let resumed = two.start(&["resume", "--last", "--config", "none"]);
+    assert_eq!((resumed.code, two.servers[0].bodies().len(), two.servers[1].bodies().len()), (0, 1, 2), "{resumed:?}");
+}
+
+#[test]
+fn what_a_model_is_asked_wrongly_is_not_asked_of_another() {
+    for (status, servers) in [(400, (1, 0)), (401, (1, 1)), (404, (1, 1))] {
+        let refused = Answer { status: Some(status), error: Some("no".into()), ..Answer::default() };
+        let two = Two::new("refused", [Wire::Chat, Wire::Responses], [vec![refused], Vec::new()]);
+        let called = two.run(&[]);
+        assert_eq!(two.servers[0].faults(), 1);
+        assert_eq!((two.servers[0].bodies().len(), two.servers[1].bodies().len()), servers, "{status}");
+        assert_eq!(called.code, if servers.1 == 0 { 4 } else { 0 }, "{}", called.err);
+    }
+}
+
+#[test]
+fn a_list_without_its_key_or_with_a_wrong_name_is_refused_before_anything_begins() {
+    let two = Two::new("keys", [Wire::Chat, Wire::Chat], [Vec::new(), Vec::new()]);
+    for (model, words) in [
+        ("anthropic/claude-opus-5-5", "`anthropic/claude-opus-5-5` needs a key: set ANTHROPIC_API_KEY"),
+        ("openai-compatible/m", "`openai-compatible/m` needs an address"),
+        ("nobody/m", "there is no provider `nobody`"),
+        ("recorded/talk.jsonl", "cannot be fallen back on"),
+    ] {
+        let work = two.place.work().display().to_string();
+        let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", model];
+        let refused = two.start(&args);
+        assert!(refused.code == 2 && refused.err.contains(words), "{}", refused.err);
+    }
+    assert!(!two.place.home().join("runs").exists(), "nothing began");
+    // What it costs has to be known where money is the limit.
+    let refused = two.run(&["--price", "1,2", "--max-usd", "1", "--fallback", "ollama/m"]);
+    assert!(refused.code == 2 && refused.err.contains("no price is known for `ollama/m`; say in models.toml"), "{}", refused.err);
+}
+
+#[test]
+fn a_recording_holds_the_models_that_were_fallen_back_on() {
+    let two =
+        Two::new("recorded", [Wire::Responses, Wire::Messages], [vec![bash("echo one"), used_up()], vec![bash("echo two")]]);
+    let file = two.place.home().with_file_name("talk.jsonl").display().to_string();
+    assert_eq!(two.run(&["--record", &file]).code, 0);
+    let asked = (two.servers[0].bodies().len(), two.servers[1].bodies().len());
+
+    let elsewhere = Place::new("fallback-played");
+    let (work, model) = (elsewhere.work().display().to_string(), format!("recorded/{file}"));
+    let played = elsewhere.start(&["run", "go", "--model", &model, "--workspace", &work, "--config", "none"]);
+    assert_eq!((played.code, played.out.as_str()), (0, "Done.\n"), "{}", played.err);
+    assert_eq!(switches(&elsewhere.events()), [format!("{model}#1 after Some(6)")]);
+    assert_eq!((two.servers[0].bodies().len(), two.servers[1].bodies().len()), asked, "no server is asked");
+    // It goes on with the one that was asked last, and finds its end there.
+    let ended = elsewhere.start(&["resume", "--last", "--config", "none", "-m", "on"]);
+    assert!(ended.code == 4 && ended.err.contains("the recording ends after 4 replies"), "{}", ended.err);
+}
