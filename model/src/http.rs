@@ -2,6 +2,9 @@
 
 mod attempt;
 mod client;
+mod gate;
+
+pub use gate::Gate;
 
 use crate::retry::{After, Retries, millis};
 use crate::trouble::{Kind, Trouble};
@@ -10,10 +13,11 @@ use crate::{Ask, Heard, Model, RetryBudget, provider};
 use attempt::Attempted;
 use client::Lazy;
 use futures_util::future::BoxFuture;
+use gate::Account;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use trace::{Attempt, Cost, Digest, Exhausted, Fault, FaultClass, ModelSpec, NanoUsd, Replied, Stop, Timing, Usage};
+use trace::{Attempt, Cost, Digest, Exhausted, Fault, FaultClass, Millis, ModelSpec, NanoUsd, Replied, Stop, Timing, Usage};
 
 /// What a model needs besides its spec.
 #[derive(Clone, Default)]
@@ -24,13 +28,20 @@ pub struct Access {
     pub key_var: Option<String>,
     /// How much trouble a request puts up with.
     pub retry: RetryBudget,
+    /// Where waits are kept that a provider asks for. Models with clones of one gate wait together, as far as they ask one
+    /// host with one key.
+    pub gate: Gate,
 }
 
 impl fmt::Debug for Access {
     /// Without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key.as_ref().map(|_| "<key>");
-        f.debug_struct("Access").field("key", &key).field("key_var", &self.key_var).field("retry", &self.retry).finish()
+        f.debug_struct("Access")
+            .field("key", &key)
+            .field("key_var", &self.key_var)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
     }
 }
 
@@ -38,12 +49,14 @@ impl fmt::Debug for Access {
 /// loads certificates, an `https` one does at its first request. Redirects are not followed and the environment's proxies
 /// are not used; certificates are the system's (`SSL_CERT_FILE` and `SSL_CERT_DIR` count, as everywhere).
 pub fn connect(spec: ModelSpec, access: Access) -> Box<dyn Model> {
-    Box::new(Http { spec, access, client: Lazy::default(), met: AtomicBool::new(false) })
+    let account = Account::of(spec.base_url.as_deref().unwrap_or_default(), access.key.as_deref());
+    Box::new(Http { spec, access, account, client: Lazy::default(), met: AtomicBool::new(false) })
 }
 
 struct Http {
     spec: ModelSpec,
     access: Access,
+    account: Account,
     client: Lazy,
     /// Whether the server has ever answered.
     met: AtomicBool,
@@ -70,6 +83,10 @@ impl Http {
             if let Some((which, words)) = ask.purse.refuses(&sum.usage, sum.spent) {
                 return self.fault(sum, FaultClass::Budget { which }, None, words, ask.clock.elapsed() - begun);
             }
+            match self.wait_with_the_others(&ask, deadline).await {
+                Ok(waited) => wait += waited,
+                Err((class, words)) => return self.fault(sum, class, None, words, ask.clock.elapsed() - begun),
+            }
             let attempted = self.attempt(&ask, deadline).await;
             sum.add(&self.spec, &attempted, wait);
             let trouble = match &attempted.result {
@@ -81,6 +98,9 @@ impl Http {
             let class = match retries.after(&trouble, now, elapsed, self.met.load(Ordering::Relaxed), &seed) {
                 After::Wait(length) if deadline.is_none_or(|end| elapsed.saturating_add(millis(length)) < end) => {
                     let until = now.plus(millis(length));
+                    if trouble.told.is_some() {
+                        self.access.gate.hold(&self.account, until);
+                    }
                     (ask.heard)(Heard::Waiting { until, reason: &labelled(attempted.status, &trouble.message) });
                     ask.clock.pause(length).await;
                     wait = length;
@@ -91,6 +111,31 @@ impl Http {
             };
             let message = self.explain(class, &attempted, &trouble);
             return self.fault(sum, class, Some(attempted), message, ask.clock.elapsed() - begun);
+        }
+    }
+
+    /// Waits as long as another request of this account was told to, and says how long that was.
+    async fn wait_with_the_others(&self, ask: &Ask<'_>, deadline: Option<Millis>) -> Result<Duration, (FaultClass, String)> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let (now, elapsed) = (ask.clock.now(), ask.clock.elapsed());
+            let Some(until) = self.access.gate.until(&self.account, now) else { return Ok(waited) };
+            let length = Duration::from_millis(until.unix_millis().abs_diff(now.unix_millis()));
+            let reason = "another request was asked to wait";
+            let told =
+                |advice: &str| format!("`{}` at {} was not asked: {reason} until {until}.{advice}", self.spec.name, self.url());
+            if waited.saturating_add(length) > self.access.retry.wall {
+                return Err((FaultClass::Paused { until }, told(" Resume the run then.")));
+            }
+            if deadline.is_some_and(|end| elapsed.saturating_add(millis(length)) >= end) {
+                return Err((
+                    FaultClass::Budget { which: Exhausted::Time },
+                    told(" The run's active time does not last until then."),
+                ));
+            }
+            (ask.heard)(Heard::Waiting { until, reason });
+            ask.clock.pause(length).await;
+            waited += length;
         }
     }
 

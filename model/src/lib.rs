@@ -30,7 +30,7 @@ mod trouble;
 mod wire;
 
 pub use ask::{Ask, Heard, Model, Purse};
-pub use http::{Access, connect};
+pub use http::{Access, Gate, connect};
 pub use masks::Masks;
 pub use prompt::{Message, Prompt, SentCall, estimate_tokens};
 pub use provider::{KeyUse, Provider};

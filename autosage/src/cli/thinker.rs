@@ -8,7 +8,7 @@ use crate::Parts;
 use anyhow::Context;
 use engine::Progress;
 use model::catalog::{self, Overrides};
-use model::{Access, KeyUse, Masks, Model, Provider, Recorded, Recorder};
+use model::{Access, Gate, KeyUse, Masks, Model, Provider, Recorded, Recorder};
 use std::path::Path;
 use std::sync::Arc;
 use trace::{Limits, ModelSpec, RunId, Secrets};
@@ -103,6 +103,8 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
     if let Some(file) = id.strip_prefix(RECORDED) {
         return played(id, file, args, before);
     }
+    // Whatever this process asks of an account, waits together.
+    let gate = Gate::default();
     let first = candidate(id, args, config, parts, spec_before.filter(|spec| spec.id == id))?;
     // A run that goes on has those that are left of its list.
     let (typed, left) = (&args.fallback, before.map(Progress::fallback));
@@ -115,7 +117,7 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
             fallback.push(further(id, &first, config, parts, same)?);
         }
     }
-    let connect = |Candidate { spec, access }: Candidate| model::connect(spec, access);
+    let connect = |Candidate { spec, access }: Candidate| model::connect(spec, Access { gate: gate.clone(), ..access });
     let (first, fallback) = (connect(first), fallback.into_iter().map(connect));
     match &args.record {
         None => {
