@@ -69,19 +69,45 @@ impl Blobs {
     /// # Errors
     /// Where it is missing, or other bytes stand under its name.
     pub fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
-        let path = self.path(digest);
-        let bytes = fs::read(&path)
-            .map_err(|error| io::Error::new(error.kind(), format!("reading the blob {}: {error}", path.display())))?;
-        if Digest::of(&bytes) == *digest {
-            Ok(bytes)
-        } else {
-            Err(io::Error::new(io::ErrorKind::InvalidData, format!("the blob {} does not fit its name", path.display())))
-        }
+        proven(&self.path(digest), digest)
+    }
+
+    /// The same contents for whoever only reads them.
+    pub fn contents(&self) -> Contents {
+        Contents(Some(self.folder.clone()))
     }
 
     /// Where the content of `digest` lies.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.to_string())
+    }
+}
+
+/// The contents of a run, to be read by their digest and nothing else. What a digest names never changes, so whoever holds
+/// this and digests holds values; what is not there is told as such. By default nothing is there.
+#[derive(Clone, Debug, Default)]
+pub struct Contents(Option<PathBuf>);
+
+impl Contents {
+    /// The content of `digest`, proven against it.
+    ///
+    /// # Errors
+    /// Where it is missing, or other bytes stand under its name.
+    pub fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
+        match &self.0 {
+            Some(folder) => proven(&folder.join(digest.to_string()), digest),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+fn proven(path: &Path, digest: &Digest) -> io::Result<Vec<u8>> {
+    let bytes = fs::read(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("reading the blob {}: {error}", path.display())))?;
+    if Digest::of(&bytes) == *digest {
+        Ok(bytes)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, format!("the blob {} does not fit its name", path.display())))
     }
 }
 

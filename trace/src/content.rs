@@ -1,6 +1,6 @@
 //! What people, models and tools say to one another: lists of parts, so that pictures and files fit from the first day.
 
-use crate::Digest;
+use crate::{Digest, Picture};
 use serde::{Deserialize, Serialize};
 
 /// One piece of a message.
@@ -16,8 +16,9 @@ pub enum Part {
     Image {
         /// The picture's bytes.
         blob: Digest,
-        /// Its kind, such as `image/png`.
-        media_type: String,
+        /// What they are.
+        #[serde(flatten)]
+        picture: Picture,
     },
     /// Another file, kept as a blob of the run.
     File {
@@ -35,6 +36,19 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Part {
         Part::Text { text: text.into() }
     }
+
+    /// The content that it names; what it says is only all there with that.
+    pub fn blob(&self) -> Option<Digest> {
+        match self {
+            Part::Text { .. } => None,
+            Part::Image { blob, .. } | Part::File { blob, .. } => Some(*blob),
+        }
+    }
+}
+
+/// The contents that `parts` name.
+pub fn blobs_of(parts: &[Part]) -> impl Iterator<Item = Digest> {
+    parts.iter().filter_map(Part::blob)
 }
 
 /// The words of `parts`, joined by line ends; media are left out.
@@ -44,4 +58,20 @@ pub fn text_of(parts: &[Part]) -> String {
         Part::Image { .. } | Part::File { .. } => None,
     });
     words.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn a_picture_is_named_and_not_held() {
+        let picture = Picture { media_type: "image/png".to_owned(), width: 640, height: 480, bytes: 12_000 };
+        let part = Part::Image { blob: Digest::of(b"x"), picture };
+        let line = serde_json::to_string(&part).unwrap();
+        expect![[r#"{"type":"image","blob":"3ae7d805f6789a6402acb70ad4096a85a56bf6804eaf25c0493ac697548d30b5","media_type":"image/png","width":640,"height":480,"bytes":12000}"#]].assert_eq(&line);
+        assert_eq!(serde_json::from_str::<Part>(&line).unwrap(), part);
+        assert_eq!(blobs_of(&[Part::text("x"), part]).collect::<Vec<_>>(), [Digest::of(b"x")]);
+    }
 }

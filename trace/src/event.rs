@@ -3,7 +3,7 @@
 use crate::secrets::{Opaque, Secrets};
 use crate::{
     AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Grant, Limits, Millis, ModelSpec, NanoUsd, Observed,
-    Part, Replied, RunId, Seq, Started, Terms, Timestamp,
+    Part, Replied, RunId, Seq, Started, Terms, Timestamp, blobs_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -114,9 +114,12 @@ impl What {
     /// The contents that it names, which must be there for it to say all that it says.
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
-            What::Started(started) => started.harness.files.values().copied().collect(),
+            What::Started(started) => {
+                started.harness.files.values().copied().chain(blobs_of(&started.task.parts)).collect()
+            }
+            What::Delivered(Delivered { what: Delivery::Message { parts }, .. }) => blobs_of(parts).collect(),
             What::Replied(replied) => replied.raw.into_iter().collect(),
-            What::Observed(observed) => observed.blob.into_iter().collect(),
+            What::Observed(observed) => observed.blob.into_iter().chain(blobs_of(&observed.content)).collect(),
             What::Recovered(recovered) => vec![recovered.blob],
             What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
             What::Switched(_) | What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),
