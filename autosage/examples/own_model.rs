@@ -8,8 +8,8 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use autosage::RealClock;
-use autosage::model::{Ask, Heard, Message, Model, Prompt, Purse, ScriptedModel, render};
-use autosage::trace::{Cost, ModelSpec, Part, Replied, Said, Stop, Timing, Usage};
+use autosage::model::{Ask, Heard, Message, Model, Prompt, Purse, ScriptedModel, SentPart, render};
+use autosage::trace::{Cost, ModelSpec, Replied, Said, Stop, Timing, Usage};
 use futures_util::future::BoxFuture;
 
 /// Repeats the last word.
@@ -47,7 +47,7 @@ impl Model for Echo {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = ModelSpec { id: "echo/last-word".into(), name: "last-word".into(), ..ScriptedModel::new([]).spec().clone() };
     let model = Echo(spec);
-    let messages = [Message::User(vec![Part::text("Say hello")])];
+    let messages = [Message::User(vec![SentPart::text("Say hello")])];
     let prompt = Prompt { system: "", tools: &[], messages: &messages, max_output: 100 };
     let body = render(model.spec(), &prompt);
     println!("asks: {body}");

@@ -31,7 +31,7 @@ fn write(run: &Path, events: u64) -> Result<Value, Box<dyn Error>> {
     let mut record = Record::create(run, Durability::Process, Arc::new(Stopped), Box::new(|_, _, _| ()))?;
     let harness = Harness::embedded()?;
     let started = started(&harness.keep(record.blobs())?)?;
-    let mut progress = Progress::new(harness);
+    let mut progress = Progress::new(harness, record.blobs().contents());
     let since = Instant::now();
     let mut note = |cause, what| -> Result<Event, Box<dyn Error>> {
         let event = record.append(&AgentPath::root(), cause, what)?;

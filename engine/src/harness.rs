@@ -188,6 +188,12 @@ notes! {
     bad_arguments,
     /// Above the project's own instructions: `{path}`.
     project_file,
+    /// A picture that the model is not sent: `{picture}`.
+    unseen_picture,
+    /// A picture whose bytes the record has lost: `{picture}`.
+    lost_picture,
+    /// A file that is no picture: `{name}`, `{type}`.
+    file,
     /// The surroundings, captured at the start: `{os}`, `{date}`, `{workspace}`, `{git}`, `{backend}`.
     facts,
 }

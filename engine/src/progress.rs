@@ -5,6 +5,7 @@ mod calls;
 mod conversation;
 mod fallback;
 mod pairs;
+mod pictures;
 mod turn;
 
 use crate::approval::Rights;
@@ -15,11 +16,12 @@ use crate::{claim, prompt};
 pub use calls::OpenCall;
 use conversation::Conversation;
 pub use pairs::{Pairs, Streak};
+use pictures::Pictures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use trace::{
-    Called, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, ModelSpec, Observed, Outcome, Part,
-    Recovered, Replied, RunId, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
+    Called, Contents, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, ModelSpec, Observed, Outcome,
+    Part, Recovered, Replied, RunId, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
 };
 pub use turn::Claim;
 use turn::Turn;
@@ -60,8 +62,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing has happened yet. The harness gives the words that the fold puts into the prompt.
-    pub fn new(harness: Harness) -> Progress {
+    /// Nothing has happened yet. The harness gives the words that the fold puts into the prompt; `contents` are those of the
+    /// run, for what events only name.
+    pub fn new(harness: Harness, contents: Contents) -> Progress {
+        let conversation = Conversation::new(Pictures::new(contents, harness.notes()));
         Progress {
             harness,
             started: None,
@@ -72,7 +76,7 @@ impl Progress {
             model: None,
             fallback: Vec::new(),
             backend: None,
-            conversation: Conversation::default(),
+            conversation,
             ledger: Ledger::default(),
             rights: Rights::default(),
             answer: None,
@@ -91,8 +95,8 @@ impl Progress {
     }
 
     /// What `events` add up to.
-    pub fn of<'a>(harness: Harness, events: impl IntoIterator<Item = &'a Event>) -> Progress {
-        let mut progress = Progress::new(harness);
+    pub fn of<'a>(harness: Harness, contents: Contents, events: impl IntoIterator<Item = &'a Event>) -> Progress {
+        let mut progress = Progress::new(harness, contents);
         events.into_iter().for_each(|event| progress.fold(event));
         progress
     }
@@ -129,7 +133,7 @@ impl Progress {
     fn start(&mut self, started: &Started) {
         self.system = prompt::system(&self.harness, started);
         self.backend = Some(started.facts.backend.clone());
-        self.conversation.tell(started.task.parts.clone());
+        self.conversation.tell(&started.task.parts);
         self.cwd = Some(started.task.workspace.clone());
         self.rights.start(started);
         self.run = Some(started.run.clone());
@@ -146,7 +150,7 @@ impl Progress {
             Delivery::Message { parts } => {
                 self.reopen();
                 self.answer = None;
-                self.conversation.tell(parts.clone());
+                self.conversation.tell(parts);
             }
             Delivery::Interrupt => self.turn.interrupted = true,
             // What is allowed by it is for the rights to say.
@@ -158,7 +162,7 @@ impl Progress {
                 }
                 self.left_running = false;
                 self.lost_its_end = false;
-                self.conversation.tell(vec![Part::text(text)]);
+                self.conversation.tell(&[Part::text(text)]);
                 if let Some(fallback) = fallback {
                     self.fallback.clone_from(fallback);
                 }
@@ -203,13 +207,13 @@ impl Progress {
             let message = if text.is_empty() { "the provider declines this content".to_owned() } else { text };
             self.turn.fault = Some((seq, Fault { class: FaultClass::Refused, status: None, request_id: None, message }));
         } else if let Some(note) = self.cut_note(replied) {
-            self.conversation.tell(vec![Part::text(note)]);
+            self.conversation.tell(&[Part::text(note)]);
         } else if !self.conversation.calls().is_empty() {
             self.turn.nudged = false;
         } else if is_call_as_text(&text, self.tools().iter().map(|tool| tool.name.as_str())) {
             self.turn.talks_only = self.turn.nudged;
             self.turn.nudged = true;
-            self.conversation.tell(vec![Part::text(&self.harness.notes().text_call)]);
+            self.conversation.tell(&[Part::text(&self.harness.notes().text_call)]);
         } else {
             self.turn.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
         }
@@ -304,7 +308,7 @@ impl Progress {
         };
         self.left_running = false;
         if let Some(note) = note {
-            self.conversation.tell(vec![Part::text(note)]);
+            self.conversation.tell(&[Part::text(note)]);
         }
     }
 

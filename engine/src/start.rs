@@ -74,7 +74,8 @@ pub async fn start(
         program: surroundings.program,
         labels: assignment.labels,
     };
-    let mut run = Run::new(record, Progress::new(harness));
+    let contents = record.blobs().contents();
+    let mut run = Run::new(record, Progress::new(harness, contents));
     run.note(None, What::Started(Box::new(started)))?;
     Ok(run)
 }
@@ -88,7 +89,7 @@ pub fn reopen(record: Record, events: &[Event]) -> Result<Run, EngineError> {
         return Err(EngineError::NoStart(record.folder().to_owned()));
     };
     let harness = Harness::from_record(&started.harness, record.blobs())?;
-    let progress = Progress::of(harness, events);
+    let progress = Progress::of(harness, record.blobs().contents(), events);
     Ok(Run::new(record, progress))
 }
 

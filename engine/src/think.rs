@@ -13,14 +13,15 @@ use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Secrets, Stop, Timing, 
 pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) -> Result<(), EngineError> {
     let model = engine.model(run.progress())?;
     let left = run.progress().ledger().left();
+    let input = request.asked.reserved_tokens.saturating_sub(request.asked.max_output);
     let purse = Purse {
         tokens: left.tokens,
         nano_usd: left.nano_usd,
         reserve_tokens: request.asked.reserved_tokens,
+        input_tokens: Some(input),
         reserve_nano_usd: request.asked.reserved_nano_usd,
         time_ms: left.time_ms,
     };
-    let input = request.asked.reserved_tokens.saturating_sub(request.asked.max_output);
     let asked = run.note(None, What::Asked(request.asked))?;
     // What came before is synced while the model thinks.
     run.begin_sync()?;

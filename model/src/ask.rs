@@ -1,5 +1,6 @@
 //! What it means to ask a model: the body, what may be spent on it, and who hears the words as they come.
 
+use crate::estimate_tokens;
 use futures_util::future::BoxFuture;
 use trace::{Clock, Exhausted, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
 
@@ -25,6 +26,13 @@ pub struct Ask<'a> {
     pub clock: &'a dyn Clock,
 }
 
+impl Ask<'_> {
+    /// The tokens that the input has where the server does not say so. A picture's bytes would count far too much.
+    pub(crate) fn input(&self) -> u64 {
+        estimate_tokens(self.body).min(self.purse.input_tokens.unwrap_or(u64::MAX))
+    }
+}
+
 /// What is left of a budget before a request, and what each attempt of it may cost at most. `None` is no limit.
 ///
 /// Each attempt reserves anew: it is made only if what the attempts before it used and one more reserve still fit.
@@ -36,6 +44,8 @@ pub struct Purse {
     pub nano_usd: Option<NanoUsd>,
     /// Tokens that an attempt may use: the estimate of its input and the most output.
     pub reserve_tokens: u64,
+    /// Those of them that the input is estimated to have; `None` where nobody estimated it.
+    pub input_tokens: Option<u64>,
     /// Money that an attempt may cost; `None` where no price is known.
     pub reserve_nano_usd: Option<NanoUsd>,
     /// Active milliseconds that are left.

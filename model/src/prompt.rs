@@ -1,6 +1,7 @@
 //! A prompt, and how many tokens it may have.
 
-use trace::{CallId, Part, Said, Status, ToolSpec};
+use crate::picture::SentPicture;
+use trace::{CallId, Said, Status, ToolSpec};
 
 /// All that a model is to see. Prompts of a run only grow at the end of `messages`.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,7 @@ pub struct Prompt<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The task, a person's message, or harness words at the tail.
-    User(Vec<Part>),
+    User(Vec<SentPart>),
     /// What the model said before.
     Reply {
         /// Its parts in order. Calls and cut calls among them are not sent from here.
@@ -34,8 +35,38 @@ pub enum Message {
         /// How it ended.
         status: Status,
         /// What the model is to see of it.
-        content: Vec<Part>,
+        content: Vec<SentPart>,
     },
+}
+
+/// A piece of a message as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SentPart {
+    /// Words.
+    Text(String),
+    /// A picture.
+    Picture(SentPicture),
+}
+
+impl SentPart {
+    /// A part of words.
+    pub fn text(text: impl Into<String>) -> SentPart {
+        SentPart::Text(text.into())
+    }
+}
+
+/// The words of `parts`, joined by line ends; pictures are left out.
+pub fn text_of(parts: &[SentPart]) -> String {
+    let words = parts.iter().filter_map(|part| match part {
+        SentPart::Text(text) => Some(text.as_str()),
+        SentPart::Picture(_) => None,
+    });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether all of `parts` are words.
+pub(crate) fn is_words(parts: &[SentPart]) -> bool {
+    parts.iter().all(|part| matches!(part, SentPart::Text(_)))
 }
 
 /// A call as it is sent back.

@@ -119,7 +119,7 @@ impl ScriptedModel {
         let stop = stop.unwrap_or(if calls { Stop::Calls } else { Stop::End });
         let (usage, error) = match &stop {
             Stop::Error(fault) => (Usage::default(), Some(fault.message.clone())),
-            _ => (usage(ask.body, &parts), None),
+            _ => (usage(ask, &parts), None),
         };
         Replied {
             parts,
@@ -159,7 +159,7 @@ fn tell(parts: &[Said], heard: &dyn Fn(Heard<'_>)) {
     }
 }
 
-fn usage(body: &str, parts: &[Said]) -> Usage {
+fn usage(ask: &Ask<'_>, parts: &[Said]) -> Usage {
     let tokens = |part: &Said| match part {
         Said::Text { text } => (estimate_tokens(text), 0),
         Said::Reasoning { text } => (0, estimate_tokens(text)),
@@ -168,5 +168,5 @@ fn usage(body: &str, parts: &[Said]) -> Usage {
         Said::Opaque { .. } => (0, 0),
     };
     let (said, thought) = parts.iter().map(tokens).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-    Usage { input: estimate_tokens(body), output: said + thought, reasoning: thought, ..Usage::default() }
+    Usage { input: ask.input(), output: said + thought, reasoning: thought, ..Usage::default() }
 }

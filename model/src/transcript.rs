@@ -1,5 +1,6 @@
 //! A prompt that is serialised once and then only extended.
 
+use crate::picture::{PICTURE_TOKENS, weight};
 use crate::wire::Wire;
 use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses, prompt};
 use trace::{ModelSpec, ToolSpec};
@@ -10,7 +11,13 @@ const END_BYTES: usize = 128;
 /// The bytes of a conversation as one model is sent them: instructions and tools at the head, then message after message.
 /// What stands is never touched again, so a turn costs as much as it adds, and a body only its copy.
 #[derive(Clone, Debug)]
-pub struct Transcript(Writing);
+pub struct Transcript {
+    writing: Writing,
+    /// How many pictures stand in it.
+    pictures: u64,
+    /// How many bytes of it they are.
+    picture_bytes: usize,
+}
 
 /// The same, as each wire writes it.
 #[derive(Clone, Debug)]
@@ -24,17 +31,21 @@ enum Writing {
 impl Transcript {
     /// The head of every request to the model that `spec` names; no instructions are sent for an empty `system`.
     pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Transcript {
-        Transcript(match Wire::of(spec) {
+        let writing = match Wire::of(spec) {
             Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
             Wire::OpenAiResponses => Writing::OpenAiResponses(openai_responses::Writing::new(spec, system, tools)),
             Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools)),
             Wire::Gemini => Writing::Gemini(gemini::Writing::new(spec, system, tools)),
-        })
+        };
+        Transcript { writing, pictures: 0, picture_bytes: 0 }
     }
 
     /// The conversation goes on with `message`, which is final.
     pub fn push(&mut self, message: &Message) {
-        match &mut self.0 {
+        let (pictures, bytes) = weight(message);
+        self.pictures += pictures;
+        self.picture_bytes += bytes;
+        match &mut self.writing {
             Writing::OpenAiChat(writing) => writing.push(message),
             Writing::OpenAiResponses(writing) => writing.push(message),
             Writing::AnthropicMessages(writing) => writing.push(message),
@@ -42,20 +53,21 @@ impl Transcript {
         }
     }
 
-    /// An estimate of the tokens of a request with all that is written, on the safe side.
+    /// An estimate of the tokens of a request with all that is written, on the safe side. A picture counts as a fixed number
+    /// of them, whatever its size.
     pub fn tokens(&self) -> u64 {
-        let written = match &self.0 {
+        let written = match &self.writing {
             Writing::OpenAiChat(writing) => writing.bytes(),
             Writing::OpenAiResponses(writing) => writing.bytes(),
             Writing::AnthropicMessages(writing) => writing.bytes(),
             Writing::Gemini(writing) => writing.bytes(),
         };
-        prompt::tokens_of(written + END_BYTES)
+        prompt::tokens_of((written + END_BYTES).saturating_sub(self.picture_bytes)) + self.pictures * PICTURE_TOKENS
     }
 
     /// The body of the request that asks for a reply of at most `max_output` tokens.
     pub fn body(&self, max_output: u64) -> String {
-        match &self.0 {
+        match &self.writing {
             Writing::OpenAiChat(writing) => writing.body(max_output),
             Writing::OpenAiResponses(writing) => writing.body(max_output),
             Writing::AnthropicMessages(writing) => writing.body(max_output),

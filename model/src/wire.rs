@@ -106,6 +106,17 @@ impl Wire {
         }
     }
 
+    /// The kinds of pictures that it takes (platform.claude.com/docs/en/build-with-claude/vision, developers.openai.com/api/
+    /// docs/guides/images-vision, ai.google.dev/gemini-api/docs/image-understanding).
+    pub(crate) fn pictures(self) -> &'static [&'static str] {
+        match self {
+            Wire::OpenAiChat | Wire::OpenAiResponses | Wire::AnthropicMessages => {
+                &["image/png", "image/jpeg", "image/gif", "image/webp"]
+            }
+            Wire::Gemini => &["image/png", "image/jpeg", "image/webp"],
+        }
+    }
+
     /// A request without the key of a cache, which is made of all that stands before the conversation: where that is masked
     /// to be compared with another run's, the key is not to give it away.
     pub(crate) fn without_key(self, body: &str) -> Cow<'_, str> {

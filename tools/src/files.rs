@@ -6,10 +6,12 @@ use crate::inside::{change, view};
 use crate::names::{self, counted};
 use crate::room::{Caps, Room, Trouble};
 use crate::window::{Ends, Part, Shown};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
-use trace::{Digest, FileSeen, Observed, Sight};
+use trace::{Digest, FileSeen, Observed, Picture, Sight};
 
 /// The part of a text that a `read` asks for.
 pub(crate) fn part(arguments: &arguments::Read, caps: &Caps) -> Part {
@@ -21,16 +23,23 @@ pub(crate) fn part(arguments: &arguments::Read, caps: &Caps) -> Part {
     }
 }
 
-/// Shows a file or a folder.
+/// Shows a file, a picture or a folder.
 pub(crate) async fn read(arguments: &arguments::Read, room: &Room<'_>, observed: &mut Observed) -> Result<String, Trouble> {
     let path = names::absolute(room.cwd, &room.meant(&arguments.path)?);
     let part = part(arguments, room.caps);
     let seen = |path: String, digest: Digest, sight: Sight| FileSeen { path, digest, sight };
     match room.ask(view::NAME, &view::Request { path: names::shown(&path), part }).await? {
         view::Answer::Refused(why) => Err(about(&arguments.path, &why)),
-        view::Answer::Binary { path, digest, bytes } => {
+        view::Answer::Picture { path, digest, base64 } => {
             observed.files = vec![seen(path, digest, Sight::Part)];
-            Ok(format!("[binary file, {}]", counted(bytes, "byte")))
+            let (picture, part) = kept(&base64, room).map_err(|why| about(&arguments.path, &why))?;
+            observed.content = vec![part];
+            Ok(format!("[{picture}]"))
+        }
+        view::Answer::Binary { path, digest, bytes, picture } => {
+            observed.files = vec![seen(path, digest, Sight::Part)];
+            let why = picture.map(|why| format!(": {why}")).unwrap_or_default();
+            Ok(format!("[binary file, {}{why}]", counted(bytes, "byte")))
         }
         view::Answer::Folder { shown, next, total } => {
             let rest = (next <= total).then(|| format!("[{} more; go on with offset {next}]", total + 1 - next));
@@ -45,6 +54,14 @@ pub(crate) async fn read(arguments: &arguments::Read, room: &Room<'_>, observed:
             Ok((shown.text + &notes).trim_end_matches('\n').to_owned())
         }
     }
+}
+
+/// Keeps a picture for the record: what it is, and the part of the observation that names it.
+fn kept(base64: &str, room: &Room<'_>) -> Result<(Picture, trace::Part), String> {
+    let bytes = STANDARD.decode(base64).map_err(|error| format!("the picture came damaged: {error}"))?;
+    let picture = Picture::of(&bytes).map_err(|error| error.to_string())?;
+    let blob = room.blobs.put(&bytes).map_err(|error| format!("the picture cannot be kept: {error}"))?;
+    Ok((picture.clone(), trace::Part::Image { blob, picture }))
 }
 
 /// What is to be known about a text besides its lines.

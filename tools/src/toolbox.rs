@@ -70,7 +70,7 @@ impl Toolbox {
     ///
     /// `submit` is answered by whoever judges claims; here it is refused.
     pub async fn serve(&self, call: &ToolCall, room: &Room<'_>) -> Observed {
-        let mut observed = Observed::words(call.id.clone(), Status::Ok, "");
+        let mut observed = Observed { content: Vec::new(), ..Observed::words(call.id.clone(), Status::Ok, "") };
         let served = match self.parse(&call.name, &call.arguments) {
             Err(why) => Err(Trouble::failed(why)),
             Ok(Arguments::Bash(arguments)) => bash::serve(&arguments, room, &mut observed).await,
@@ -85,12 +85,13 @@ impl Toolbox {
             Ok(Arguments::Plan(plan)) => Ok(plan.told()),
             Ok(Arguments::Submit) => Err(Trouble::failed("a claim is judged when all other calls are served")),
         };
-        let (status, words) = match served {
-            Ok(words) => (observed.status, words),
-            Err(trouble) => (trouble.status, trouble.words),
-        };
-        observed.status = status;
-        observed.content = vec![trace::Part::text(words)];
+        match served {
+            Ok(words) => observed.content.insert(0, trace::Part::text(words)),
+            Err(trouble) => {
+                observed.status = trouble.status;
+                observed.content = vec![trace::Part::text(trouble.words)];
+            }
+        }
         observed
     }
 

@@ -102,8 +102,8 @@ impl Contents {
 }
 
 fn proven(path: &Path, digest: &Digest) -> io::Result<Vec<u8>> {
-    let bytes = fs::read(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("reading the blob {}: {error}", path.display())))?;
+    let bytes =
+        fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("reading the blob {}: {error}", path.display())))?;
     if Digest::of(&bytes) == *digest {
         Ok(bytes)
     } else {

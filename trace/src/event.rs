@@ -114,9 +114,7 @@ impl What {
     /// The contents that it names, which must be there for it to say all that it says.
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
-            What::Started(started) => {
-                started.harness.files.values().copied().chain(blobs_of(&started.task.parts)).collect()
-            }
+            What::Started(started) => started.harness.files.values().copied().chain(blobs_of(&started.task.parts)).collect(),
             What::Delivered(Delivered { what: Delivery::Message { parts }, .. }) => blobs_of(parts).collect(),
             What::Replied(replied) => replied.raw.into_iter().collect(),
             What::Observed(observed) => observed.blob.into_iter().chain(blobs_of(&observed.content)).collect(),

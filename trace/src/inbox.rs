@@ -135,7 +135,8 @@ mod tests {
     fn what_only_the_owner_of_a_run_can_say_is_not_taken_from_a_letter() {
         let run = tempfile::tempdir().unwrap();
         let terms = Terms { approve: Approve::Auto, allow: Grant { network: true, ..Grant::default() }, read_only: false };
-        let session = Delivery::Session { text: "go on".into(), model: None, backend: None, terms: Some(Box::new(terms)) };
+        let session =
+            Delivery::Session { text: "go on".into(), model: None, fallback: None, backend: None, terms: Some(Box::new(terms)) };
         let answer = Delivery::Approval { asked: Seq(3), answer: Answer::Once, by: "send".into() };
         leave(run.path(), "a", &session).unwrap();
         leave(run.path(), "b", &answer).unwrap();

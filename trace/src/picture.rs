@@ -62,8 +62,7 @@ impl Picture {
         if count > LARGEST_PICTURE {
             return Err(PictureError::TooLarge { bytes: count });
         }
-        let imagesize::ImageSize { width, height } =
-            imagesize::blob_size(bytes).map_err(|_| PictureError::Damaged { kind })?;
+        let imagesize::ImageSize { width, height } = imagesize::blob_size(bytes).map_err(|_| PictureError::Damaged { kind })?;
         if width == 0 || height == 0 {
             return Err(PictureError::Damaged { kind });
         }
@@ -98,8 +97,8 @@ impl fmt::Display for Picture {
         let kind = self.media_type.strip_prefix("image/").unwrap_or(&self.media_type);
         write!(out, "picture {}×{} {kind}, ", self.width, self.height)?;
         match self.bytes {
-            ..1_000 => write!(out, "{} bytes", self.bytes),
-            ..1_000_000 => write!(out, "{} kB", self.bytes.div_ceil(1_000)),
+            0..1_000 => write!(out, "{} bytes", self.bytes),
+            1_000..1_000_000 => write!(out, "{} kB", self.bytes.div_ceil(1_000)),
             _ => write!(out, "{}.{} MB", self.bytes / 1_000_000, self.bytes % 1_000_000 / 100_000),
         }
     }
@@ -143,10 +142,7 @@ mod tests {
         check(b"BM\x3a\0\0\0\0\0\0\0\x36\0\0\0", expect!["this is no picture in PNG, JPEG, GIF or WebP"]);
         check(&png(640, 480)[..12], expect!["this PNG picture is damaged: it does not say how large it is"]);
         check(&png(0, 480), expect!["this PNG picture is damaged: it does not say how large it is"]);
-        check(
-            &png(8001, 1),
-            expect!["this picture has 8001×1 pixels, and 8000 are the most of a side: make it smaller"],
-        );
+        check(&png(8001, 1), expect!["this picture has 8001×1 pixels, and 8000 are the most of a side: make it smaller"]);
         check(
             &[&png(1, 1)[..], &[0; 5 << 20]].concat(),
             expect!["this picture has 5242909 bytes, and 3932160 are the most that can be sent: make it smaller"],

@@ -1,9 +1,11 @@
 //! What can be typed: commands, flags, and how their values are read.
 
 mod model;
+mod pictures;
 mod values;
 
 pub use model::ModelArgs;
+pub use pictures::PictureArgs;
 pub use values::{Right, duration, usd};
 
 use clap::{Args, Parser, Subcommand};
@@ -150,6 +152,8 @@ pub struct RunArgs {
     /// Read the task from a file.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// The folder to work in [default: the current one].
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
@@ -206,6 +210,8 @@ pub struct ResumeArgs {
     /// Say something to the agent first.
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Go on as a new run from the last good line of a record that is damaged behind it; the old run stays as it is.
     #[arg(long)]
     pub as_new: bool,

@@ -3,6 +3,7 @@
 use super::args::DemoArgs;
 use super::failure::Failure;
 use super::home::Home;
+use super::pictures::Pictures;
 use super::prose::wrapped;
 use super::reply::Rules;
 use super::run::{NewRun, begin};
@@ -65,6 +66,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
     let harness = wiring::harness(None)?;
     let order = NewRun {
         task: TASK.to_owned(),
+        pictures: Pictures::default(),
         workspace: scratch.0.join("hours"),
         thinker: Thinker { model: recorded.clone(), fallback: Vec::new(), recorded: Some(recorded), recorder: None },
         key_env: None,

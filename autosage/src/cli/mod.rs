@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod home;
+mod pictures;
 mod project;
 mod proof;
 mod prose;

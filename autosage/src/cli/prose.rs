@@ -1,6 +1,7 @@
 //! Text in columns: made harmless, wrapped between words, cut to a width; numbers and lengths of time that read well.
 
 pub use sandbox::capture::grouped;
+use trace::Part;
 use unicode_width::UnicodeWidthChar;
 
 /// `text` as it stands, but for control characters other than line ends and tabs: no answer needs them, and standard output
@@ -8,6 +9,16 @@ use unicode_width::UnicodeWidthChar;
 pub fn harmless(text: &str) -> String {
     let stands = |c: char| !c.is_control() || c == '\n' || c == '\t';
     text.chars().map(|c| if stands(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// What `parts` say, with a line for each that is no words.
+pub fn told(parts: &[Part]) -> String {
+    let line = |part: &Part| match part {
+        Part::Text { text } => text.clone(),
+        Part::Image { picture, .. } => format!("[{picture}]"),
+        Part::File { name, media_type, .. } => format!("[file {name}, {media_type}]"),
+    };
+    parts.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// `text` without what a terminal would obey: control characters become visible stand-ins, tabs become spaces.

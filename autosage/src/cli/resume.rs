@@ -4,6 +4,7 @@ use super::args::{ReadOnly, ResumeArgs};
 use super::config::{Config, Rights, Usual};
 use super::failure::Failure;
 use super::home::Home;
+use super::pictures::Pictures;
 use super::project::{self, Settled};
 use super::prose::clean;
 use super::reply::Rules;
@@ -18,13 +19,17 @@ use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Changes, Harness, Progress};
 use std::path::{Path, PathBuf};
-use trace::{Condition, Delivery, Event, Limits, Outcome, Part, Record, RecordError, Started};
+use trace::{Condition, Delivery, Event, Limits, Outcome, Record, RecordError, Started};
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
         return Err(Failure::usage("the message is empty"));
     }
+    if args.message.is_none() && !args.pictures.image.is_empty() {
+        return Err(Failure::usage("a picture goes with a message: say with -m TEXT what is to be seen in it"));
+    }
+    let pictures = Pictures::read(&args.pictures.image)?;
     let folder = home.which(&args.which)?;
     let read =
         Read::new(&folder).with_context(|| format!("reading the run {}", folder.display())).map_err(Failure::Infrastructure)?;
@@ -38,7 +43,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     };
     let harness =
         Harness::from_record(&started.harness, &trace::blobs(&folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
-    let progress = Progress::of(harness.clone(), &read.events);
+    let progress = Progress::of(harness.clone(), trace::blobs(&folder).contents(), &read.events);
     let waits = trace::inbox::waiting(&folder, progress.delivered()).is_ok_and(|letters| !letters.fresh.is_empty());
     secrets::check_typed(&args.secret, parts)?;
     let limits = wiring::typed_limits(&args.budget);
@@ -59,6 +64,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let Settled { config, rules, walls } =
         project::settle(person, &workspace, Usual { kind, limits: wiring::usual(&harness) }, home, parts)?;
     let thinker = thinker(&args.model, &config, parts, Some(&progress))?;
+    pictures.refuse_unseen(thinker.model.spec())?;
     let standing = progress.ledger().limits;
     thinker.refuse_unpriced(&Limits { nano_usd: limits.nano_usd.or(standing.nano_usd), ..Limits::default() })?;
     let run = started.run.clone();
@@ -91,11 +97,12 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let shown = view.clone();
     let session = Session { parts, home, folder, thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
+        let said = args.message.as_deref().map(|message| pictures.before(message, &record)).transpose()?;
         let mut run = engine::reopen(record, &events)?;
         drop(events);
         run.go_on(Changes { limits, grant: granted, model: other, fallback, backend: other_kind, terms: other_terms })?;
-        if let Some(message) = &args.message {
-            run.hear(vec![Part::text(message)])?;
+        if let Some(said) = said {
+            run.hear(said)?;
         }
         Ok(run)
     }));

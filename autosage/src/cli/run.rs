@@ -5,6 +5,7 @@ use super::build;
 use super::config::{Config, Usual};
 use super::failure::Failure;
 use super::home::Home;
+use super::pictures::Pictures;
 use super::print;
 use super::project::{self, Settled};
 use super::reply::Rules;
@@ -20,7 +21,7 @@ use sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use trace::{Check, Durability, Facts, Grant, Limits, Part, Program, ProjectFile, Record, Task, Terms};
+use trace::{Check, Durability, Facts, Grant, Limits, Program, ProjectFile, Record, Task, Terms};
 
 /// The most that a task may be, in bytes.
 const MAX_TASK: u64 = 1 << 20;
@@ -29,6 +30,8 @@ const MAX_TASK: u64 = 1 << 20;
 pub struct NewRun {
     /// What is asked.
     pub task: String,
+    /// What goes with it.
+    pub pictures: Pictures,
     /// Where the work lies.
     pub workspace: PathBuf,
     /// Who thinks.
@@ -81,6 +84,8 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
         print(&parts.err, &format!("autosage: the project's `budget.usd` is not used: no price is known for `{}`\n", spec.id));
     }
     thinker.refuse_unpriced(&asked)?;
+    let pictures = Pictures::read(&args.pictures.image)?;
+    pictures.refuse_unseen(thinker.model.spec())?;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
     // A blank command succeeds, so it would accept anything.
     if commands.iter().any(|command| command.trim().is_empty()) {
@@ -94,6 +99,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     wiring::refuse_unkept(&terms, kind, &grant)?;
     let order = NewRun {
         task: task(&args)?,
+        pictures,
         workspace,
         thinker,
         key_env: args.model.key_env.clone().or(config.key_env.clone()),
@@ -116,7 +122,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
-    let NewRun { task, workspace, thinker, harness, grant, terms, limits, checks, max_claims, .. } = order;
+    let NewRun { task: text, pictures, workspace, thinker, harness, grant, terms, limits, checks, max_claims, .. } = order;
     let NewRun { kind, walls, rules, instructions, durability, follow_up, view, key_env, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
@@ -127,9 +133,9 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     view.say(&secrets::told_missing(&missing));
     let (folder, name) = (home.run(&run), run.to_string());
     thinker.mask(&run, &now.date(), &workspace, home, parts);
-    let task = Task { parts: vec![Part::text(task)], workspace: workspace.clone(), checks };
+    let task = Task { parts: Vec::new(), workspace: workspace.clone(), checks };
     let access = wiring::access(&terms);
-    let assignment = Assignment { run, task, limits, max_claims, grant, terms, labels: BTreeMap::new() };
+    let mut assignment = Assignment { run, task, limits, max_claims, grant, terms, labels: BTreeMap::new() };
     let surroundings = Surroundings {
         facts: Facts { date: now.date(), os: parts.os.clone(), git: None, backend: kind.to_string() },
         project: instructions,
@@ -143,6 +149,7 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
         Session { parts, home, folder: folder.clone(), thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
     let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
         let record = record.hiding(secrets);
+        assignment.task.parts = pictures.before(&text, &record)?;
         runtime()?.block_on(
             session.hold(async |engine, harness| Ok(engine::start(engine, record, harness, assignment, surroundings).await?)),
         )

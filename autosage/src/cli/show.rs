@@ -91,7 +91,7 @@ pub fn event_line(event: &Event) -> String {
     let what = match &event.what {
         What::Started(started) => format!("{} · {} · harness {}", started.run, started.model.id, started.harness.digest.short()),
         What::Delivered(delivered) => match &delivered.what {
-            trace::Delivery::Message { parts } => format!("message: {}", one_line(&trace::text_of(parts))),
+            trace::Delivery::Message { parts } => format!("message: {}", one_line(&super::prose::told(parts))),
             trace::Delivery::Interrupt => "interrupt".to_owned(),
             trace::Delivery::Approval { asked, answer, by } => format!("answer to {asked}: {answer}, by {by}"),
             trace::Delivery::Session { .. } => "session".to_owned(),
@@ -193,9 +193,9 @@ fn prompt(events: &[Event], seq: Seq, folder: &Path) -> Result<String, Failure> 
     let Some(What::Started(started)) = events.first().map(|event| &event.what) else {
         return Err(Failure::Infrastructure(anyhow!("the record does not begin with `Started`")));
     };
-    let harness =
-        Harness::from_record(&started.harness, &trace::blobs(folder)).map_err(|error| Failure::Infrastructure(error.into()))?;
-    let progress = Progress::of(harness, events.iter().take_while(|event| event.seq <= asked.upto));
+    let blobs = trace::blobs(folder);
+    let harness = Harness::from_record(&started.harness, &blobs).map_err(|error| Failure::Infrastructure(error.into()))?;
+    let progress = Progress::of(harness, blobs.contents(), events.iter().take_while(|event| event.seq <= asked.upto));
     let body = Request::body(&progress, asked.max_output).unwrap_or_default();
     let digest = Digest::of(body.as_bytes());
     if digest != asked.prompt {

@@ -1,6 +1,6 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
-use super::prose::{clean, columns, counted, cut_to, grouped, length, wrapped};
+use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
 use engine::Questions;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ impl Story {
     fn started(&self, started: &Started) -> String {
         let head = clean(&format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend));
         let place = format!("{}\n", clean(&started.task.workspace.display().to_string()));
-        let task = self.prose(&text_of(&started.task.parts), COMMAND_LINES, "");
+        let task = self.prose(&told(&started.task.parts), COMMAND_LINES, "");
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
         let checks = self.paint(Look::Dim, &checks.collect::<String>());
         let unread = started.unread.iter().map(|file| self.lines(&format!("{} is not read: {}", file.path, file.reason), 1, ""));
@@ -178,7 +178,7 @@ impl Story {
     fn delivered(&self, what: &Delivery) -> String {
         match what {
             Delivery::Message { parts } => {
-                format!("{}\n", self.paint(Look::Bold, &self.prose(&text_of(parts), COMMAND_LINES, "› ")))
+                format!("{}\n", self.paint(Look::Bold, &self.prose(&told(parts), COMMAND_LINES, "› ")))
             }
             // The outcome says so.
             Delivery::Interrupt => String::new(),

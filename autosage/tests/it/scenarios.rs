@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use trace::{Delivery, Event, Said, Stop, What, text_of};
+use trace::{Delivery, Event, Part, Said, Stop, What};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,9 +119,9 @@ fn projection(events: &[Event], work: &Path) -> String {
     for event in events {
         let cause = event.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
         let what = match &event.what {
-            What::Started(started) => format!("{} | tools {}", text_of(&started.task.parts), started.tools.len()),
+            What::Started(started) => format!("{} | tools {}", told(&started.task.parts), started.tools.len()),
             What::Delivered(delivered) => match &delivered.what {
-                Delivery::Message { parts } => format!("message: {}", text_of(parts)),
+                Delivery::Message { parts } => format!("message: {}", told(parts)),
                 Delivery::Interrupt => "interrupt".to_owned(),
                 Delivery::Approval { asked, answer, by } => format!("answer to {asked}: {answer} by {by}"),
                 Delivery::Session { .. } => "session".to_owned(),
@@ -137,7 +137,7 @@ fn projection(events: &[Event], work: &Path) -> String {
             What::Observed(observed) => {
                 let exit = observed.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
                 let same = observed.same_as.as_ref().map(|first| format!(" same as {first}")).unwrap_or_default();
-                format!("{} {}{exit}{same}\n{}", observed.id, observed.status.word(), text_of(&observed.content))
+                format!("{} {}{exit}{same}\n{}", observed.id, observed.status.word(), told(&observed.content))
             }
             What::Verified(verified) => {
                 let checks: Vec<String> = verified
@@ -156,6 +156,16 @@ fn projection(events: &[Event], work: &Path) -> String {
         writeln!(text, "{:>3} {}{cause}  {what}", event.seq.0, event.what.kind()).unwrap();
     }
     text.replace(&work.display().to_string(), "$WORK")
+}
+
+/// What `parts` say, and which contents they name.
+fn told(parts: &[Part]) -> String {
+    let line = |part: &Part| match part {
+        Part::Text { text } => text.clone(),
+        Part::Image { blob, picture } => format!("<{picture}, {}>", blob.short()),
+        Part::File { blob, name, .. } => format!("<{name}, {}>", blob.short()),
+    };
+    parts.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The first lines of `text`, each behind a margin and cut where it is very long.

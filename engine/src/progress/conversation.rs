@@ -1,12 +1,15 @@
 //! What the model is told: message after message, each final once the calls before it are closed.
 
 use super::calls::{OpenCall, calls_of};
+use super::pictures::Pictures;
 use model::{Message, SentCall, Transcript};
 use trace::{CallId, Called, ModelSpec, Part, Said, Seq, Status, ToolSpec};
 
 /// The conversation with the model.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Conversation {
+    /// How parts of events become parts of messages.
+    pictures: Pictures,
     messages: Vec<Message>,
     /// The final ones among `messages`, as the model is sent them.
     transcript: Option<Transcript>,
@@ -20,6 +23,18 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
+    pub fn new(pictures: Pictures) -> Conversation {
+        Conversation {
+            pictures,
+            messages: Vec::new(),
+            transcript: None,
+            written: 0,
+            held: Vec::new(),
+            calls: Vec::new(),
+            reply_at: 0,
+        }
+    }
+
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -46,6 +61,7 @@ impl Conversation {
     /// This model is asked from here on: it is sent all of the conversation in its own form.
     pub fn begin(&mut self, model: &ModelSpec, system: &str, tools: &[ToolSpec]) {
         self.transcript = Some(Transcript::new(model, system, tools));
+        self.pictures.fit(model);
         self.written = 0;
     }
 
@@ -64,13 +80,13 @@ impl Conversation {
             return;
         }
         let Some(transcript) = &mut self.transcript else { return };
-        self.messages[self.written..].iter().for_each(|message| transcript.push(message));
+        self.messages[self.written..].iter().for_each(|message| transcript.push(&self.pictures.fitting(message)));
         self.written = self.messages.len();
     }
 
     /// Puts `parts` at the tail of the prompt, behind the observations of calls that are still open.
-    pub fn tell(&mut self, parts: Vec<Part>) {
-        let message = Message::User(parts);
+    pub fn tell(&mut self, parts: &[Part]) {
+        let message = Message::User(self.pictures.sent(parts));
         if self.has_open_calls() { self.held.push(message) } else { self.messages.push(message) }
     }
 
@@ -121,8 +137,8 @@ impl Conversation {
             calls.iter_mut().filter(|call| !is_object(&call.arguments)).for_each(|call| call.arguments = "{}".to_owned());
         }
         let result = |call: &OpenCall| {
-            let (status, content) = call.result.clone()?;
-            Some(Message::Result { id: call.id.clone(), status, content })
+            let (status, content) = call.result.as_ref()?;
+            Some(Message::Result { id: call.id.clone(), status: *status, content: self.pictures.sent(content) })
         };
         self.messages.extend(self.calls.iter().filter_map(result));
         self.messages.append(&mut self.held);

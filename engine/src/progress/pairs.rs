@@ -86,7 +86,7 @@ impl Progress {
         let numbers = [streak.calls, streak.times, left].map(|number| number.to_string());
         let words = [("calls", &*numbers[0]), ("call", &streak.call), ("times", &numbers[1]), ("left", &numbers[2])];
         let note = fill(&self.harness.notes().circle, &words);
-        self.conversation.tell(vec![Part::text(note)]);
+        self.conversation.tell(&[Part::text(note)]);
     }
 
     /// What the agent goes on repeating though it was warned, once that is enough to end the turn.

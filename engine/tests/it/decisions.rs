@@ -273,7 +273,7 @@ fn processes_that_checks_ended_are_told_of_once() {
     let mut later = Story { progress: story.progress.clone(), events: story.events.clone() }.session();
     let told = |story: &Story| {
         let last = story.progress.messages().last().cloned();
-        matches!(last, Some(model::Message::User(parts)) if trace::text_of(&parts).contains("were ended for the checks"))
+        matches!(last, Some(model::Message::User(parts)) if model::text_of(&parts).contains("were ended for the checks"))
     };
     // A new session has told that they are gone.
     later = later.said("done").verified(Verdict::Pass);

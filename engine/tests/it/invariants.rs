@@ -1,7 +1,7 @@
 //! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
-use crate::story::{Story, check, replied, started};
+use crate::story::{Story, check, pictures, replied, started};
 use crate::strict;
 use engine::{Act, Claiming, Next, OpenCall, Questions, Standing, decide, standing};
 use model::{Prompt, render};
@@ -116,7 +116,9 @@ impl World {
     fn die(&mut self) {
         self.judged = 0;
         let text = "new session".to_owned();
-        let model = (self.choices.below(3) == 1).then(|| Box::new(Wire::ALL[self.choices.below(4)].model("another")));
+        let images = [None, Some(false)][self.choices.below(2)];
+        let (other, changes) = (Wire::ALL[self.choices.below(4)], self.choices.below(3) == 1);
+        let model = changes.then(|| Box::new(ModelSpec { images, ..other.model("gemini-2-another") }));
         if let Some(model) = &model {
             self.change(model);
         }
@@ -136,7 +138,9 @@ impl World {
 
     fn message(&mut self) {
         self.judged = 0;
-        let what = Delivery::Message { parts: vec![Part::text("and now?")] };
+        let mut parts = vec![Part::text("and now?")];
+        parts.extend(self.picture());
+        let what = Delivery::Message { parts };
         self.note(None, What::Delivered(Delivered { name: String::new(), what }));
     }
 
@@ -193,8 +197,15 @@ impl World {
         (self.note(Some(call.reply), What::Called(called.clone())), called)
     }
 
+    /// Now and then a picture, or one whose bytes are lost.
+    fn picture(&mut self) -> Option<Part> {
+        pictures().get(self.choices.below(8)).cloned()
+    }
+
     fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
-        self.note(Some(seq), What::Observed(Observed::words(call.id.clone(), status, "seen")));
+        let mut observed = Observed::words(call.id.clone(), status, "seen");
+        observed.content.extend(self.picture());
+        self.note(Some(seq), What::Observed(observed));
     }
 
     /// Somebody answers a question, perhaps one that is not open.
@@ -410,8 +421,12 @@ impl World {
         let progress = &self.story.progress;
         let (system, tools, all) = (progress.system(), progress.tools(), progress.messages());
         let prompt = Prompt { system, tools, messages: all, max_output: request.asked.max_output };
-        let anew = render(progress.model().unwrap(), &prompt);
-        prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew");
+        let model = progress.model().unwrap();
+        let anew = render(model, &prompt);
+        match model.images {
+            Some(false) => prop_assert!(!request.body.contains("iVBORw0KGgo"), "a picture for a model that sees none"),
+            _ => prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew"),
+        }
         if let Some(before) = &self.last_body {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }

@@ -112,7 +112,7 @@ fn replies(replies: impl IntoIterator<Item = Vec<String>>) -> String {
 }
 
 fn is_warned(story: &Story) -> bool {
-    matches!(story.progress.messages().last(), Some(Message::User(parts)) if trace::text_of(parts).starts_with("You go in a circle"))
+    matches!(story.progress.messages().last(), Some(Message::User(parts)) if model::text_of(parts).starts_with("You go in a circle"))
 }
 
 fn again(calls: &[&str], times: usize) -> Vec<String> {
@@ -178,7 +178,7 @@ fn i3_honest_work_is_not_accused() {
 fn i3_a_message_begins_anew_and_a_streak_is_warned_of_once() {
     let repeated = |story, times| (0..times).fold(story, |story, _| came(story, "bash {} => a"));
     let warnings = |story: &Story| {
-        let told = |message: &&Message| matches!(message, Message::User(parts) if trace::text_of(parts).contains("in a circle"));
+        let told = |message: &&Message| matches!(message, Message::User(parts) if model::text_of(parts).contains("in a circle"));
         story.progress.messages().iter().filter(told).count()
     };
     let story = repeated(story(&[]), 9);

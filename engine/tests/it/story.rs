@@ -2,10 +2,11 @@
 
 use engine::{Harness, Progress};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use trace::{
-    AgentPath, CallId, Called, Check, CheckResult, Cost, Delivered, Delivery, Event, Fault, FaultClass, Limits, ModelSpec,
-    Observed, Part, Price, Replied, Said, Seq, Started, Status, Stop, Task, Timestamp, Timing, ToolSpec, Usage, Verdict,
-    Verified, What,
+    AgentPath, CallId, Called, Check, CheckResult, Contents, Cost, Delivered, Delivery, Digest, Event, Fault, FaultClass, Limits,
+    ModelSpec, Observed, Part, Picture, Price, Replied, Said, Seq, Started, Status, Stop, Task, Timestamp, Timing, ToolSpec,
+    Usage, Verdict, Verified, What,
 };
 
 /// A run's first event: three tools, a model of which a reply may have 1,000 tokens, two claims.
@@ -97,6 +98,30 @@ pub struct Story {
     pub events: Vec<Event>,
 }
 
+/// The head of a PNG, which is as much of it as anybody reads here.
+pub fn png() -> [u8; 29] {
+    *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0"
+}
+
+/// The contents of every story: one picture.
+fn kept() -> &'static (tempfile::TempDir, Contents) {
+    static KEPT: OnceLock<(tempfile::TempDir, Contents)> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("blobs")).unwrap();
+        let blobs = trace::blobs(folder.path());
+        blobs.put(&png()).unwrap();
+        let contents = blobs.contents();
+        (folder, contents)
+    })
+}
+
+/// The picture that stories have, and one whose bytes they have lost.
+pub fn pictures() -> [Part; 2] {
+    let picture = Picture::of(&png()).unwrap();
+    [png().to_vec(), Vec::new()].map(|bytes| Part::Image { blob: Digest::of(&bytes), picture: picture.clone() })
+}
+
 impl Story {
     /// A run that has begun.
     pub fn begin(limits: Limits, checks: Vec<Check>) -> Story {
@@ -105,7 +130,7 @@ impl Story {
 
     /// A run that has begun so.
     pub fn of(started: Started) -> Story {
-        let mut story = Story { progress: Progress::new(Harness::embedded().unwrap()), events: Vec::new() };
+        let mut story = Story { progress: Progress::new(Harness::embedded().unwrap(), kept().1.clone()), events: Vec::new() };
         story.note(None, What::Started(Box::new(started)));
         story
     }

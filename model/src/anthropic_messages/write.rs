@@ -5,12 +5,13 @@
 //! aside, each body extends the one before.
 
 use super::WIRE;
-use crate::{Message, SentCall};
+use crate::prompt::{is_words, text_of};
+use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use trace::{ModelSpec, Part, Said, Status, ToolSpec};
+use trace::{ModelSpec, Said, Status, ToolSpec};
 
 /// What is put into a block to mark it, before its closing brace.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -50,14 +51,14 @@ impl Writing {
     pub(crate) fn push(&mut self, message: &Message) {
         match message {
             Message::Result { id, status, content } => {
-                let content = content.iter().map(words).collect::<Vec<_>>().join("\n");
-                let is_error = (*status != Status::Ok).then_some(true);
+                // An error that is not all words is refused.
+                let is_error = (*status != Status::Ok && is_words(content)).then_some(true);
+                let content = self::content(content);
                 self.result(&json(&ToolResult { r#type: "tool_result", tool_use_id: id.as_str(), content, is_error }));
             }
             Message::User(parts) => {
                 self.close();
-                let texts = parts.iter().map(words).filter(|text| !text.trim().is_empty());
-                let blocks: Vec<String> = texts.map(|text| json(&Text::of(&text))).collect();
+                let blocks: Vec<String> = parts.iter().filter_map(block).map(|block| json(&block)).collect();
                 if !blocks.is_empty() {
                     self.message("user", &blocks);
                     self.end = Some(self.text.len() - "}]}".len());
@@ -200,7 +201,7 @@ impl Text<'_> {
 struct ToolResult<'a> {
     r#type: &'static str,
     tool_use_id: &'a str,
-    content: String,
+    content: Content<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
 }
@@ -234,11 +235,39 @@ fn call(call: &SentCall) -> String {
     format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{input}}}"#, json(&call.id.as_str()), json(&call.name))
 }
 
-/// The words of a part. What is not words is named as left out, so that nobody takes it for sent.
-fn words(part: &Part) -> String {
+/// What came of a call: words where it is nothing else.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Words(String),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Block<'a> {
+    Text(Text<'a>),
+    Image { r#type: &'static str, source: Source<'a> },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+/// A part as a block; `None` for blank words, which the API refuses.
+fn block(part: &SentPart) -> Option<Block<'_>> {
     match part {
-        Part::Text { text } => text.clone(),
-        Part::Image { .. } => "[image not sent: this wire has no images yet]".to_owned(),
-        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]"),
+        SentPart::Text(text) => (!text.trim().is_empty()).then(|| Block::Text(Text::of(text))),
+        SentPart::Picture(picture) => {
+            let source = Source { r#type: "base64", media_type: &picture.picture().media_type, data: picture.base64() };
+            Some(Block::Image { r#type: "image", source })
+        }
     }
+}
+
+fn content(parts: &[SentPart]) -> Content<'_> {
+    if is_words(parts) { Content::Words(text_of(parts)) } else { Content::Blocks(parts.iter().filter_map(block).collect()) }
 }

@@ -1,13 +1,14 @@
 //! The request body: first what stays, then what grows, last what a small budget changes.
 
 use super::{On, Signature, WIRE};
-use crate::{Message, SentCall};
+use crate::prompt::text_of;
+use crate::{Message, SentCall, SentPart};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{CallId, ModelSpec, Part, Said, Status, ToolSpec};
+use trace::{CallId, ModelSpec, Said, Status, ToolSpec};
 
 /// What the API takes for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures).
 const UNSIGNED: &str = "skip_thought_signature_validator";
@@ -27,6 +28,26 @@ pub(crate) struct Writing {
     /// Whether the model wants the first call of each reply signed.
     wants_signatures: bool,
     thinking: String,
+    generation: Generation,
+    /// Pictures in results for a model whose results are words: they follow in a content of their own, as parts.
+    held: Vec<String>,
+}
+
+/// What a model of the family takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generation {
+    /// Up to 2.5: a result is words.
+    Two,
+    /// From 3 on, as whose we take every name that says nothing else: pictures stand in results
+    /// (ai.google.dev/gemini-api/docs/function-calling, multimodal function responses).
+    Three,
+}
+
+impl Generation {
+    fn of(name: &str) -> Generation {
+        let is_older = ["gemini-1", "gemini-2"].iter().any(|older| name.starts_with(older));
+        if is_older { Generation::Two } else { Generation::Three }
+    }
 }
 
 /// A content that may go on.
@@ -61,14 +82,23 @@ impl Writing {
             (Some(false) | None, _) => String::new(),
         };
         let wants_signatures = spec.reasons == Some(true);
-        Writing { text, begun: false, open: None, calls: Vec::new(), ids: BTreeSet::new(), wants_signatures, thinking }
+        Writing {
+            text,
+            begun: false,
+            open: None,
+            calls: Vec::new(),
+            ids: BTreeSet::new(),
+            wants_signatures,
+            thinking,
+            generation: Generation::of(&spec.name),
+            held: Vec::new(),
+        }
     }
 
     pub(crate) fn push(&mut self, message: &Message) {
         match message {
             Message::User(parts) => {
-                let texts: Vec<String> = parts.iter().map(word).filter(|text| !text.trim().is_empty()).collect();
-                let parts: Vec<String> = texts.iter().map(|text| json(&Words { text })).collect();
+                let parts: Vec<String> = parts.iter().filter_map(piece).collect();
                 self.close();
                 if !parts.is_empty() {
                     self.begin("user");
@@ -88,17 +118,28 @@ impl Writing {
     }
 
     /// What came of a call of the last reply; anything else would be refused.
-    fn result(&mut self, ours: &CallId, status: Status, content: &[Part]) {
+    fn result(&mut self, ours: &CallId, status: Status, content: &[SentPart]) {
         let Some(Named { id, name, .. }) = self.calls.iter().find(|call| call.ours == *ours).cloned() else { return };
         self.go_on(Open::Results, "user");
-        let words = content.iter().map(word).collect::<Vec<_>>().join("\n");
+        let words = text_of(content);
+        let pictures: Vec<Inline<'_>> = content.iter().filter_map(picture).collect();
         let response = match status {
             Status::Ok => Response::Output(words),
             Status::Failed | Status::Denied | Status::TimedOut | Status::Interrupted | Status::Unavailable => {
                 Response::Error(words)
             }
         };
-        let result = FunctionResponse { id: id.as_deref(), name: &name, response };
+        let parts = match self.generation {
+            Generation::Three => pictures,
+            Generation::Two => {
+                if !pictures.is_empty() {
+                    self.held.push(json(&Words { text: &format!("Shown by {name}:") }));
+                    self.held.extend(pictures.iter().map(json));
+                }
+                Vec::new()
+            }
+        };
+        let result = FunctionResponse { id: id.as_deref(), name: &name, response, parts };
         self.text.push_str(&json(&Reply::FunctionResponse(result)));
     }
 
@@ -171,8 +212,18 @@ impl Writing {
     }
 
     fn close(&mut self) {
-        if self.open.take().is_some() {
-            self.text.push_str("]}");
+        let end = self.end();
+        self.text.push_str(&end);
+        self.open = None;
+        self.held.clear();
+    }
+
+    /// What ends the content that is open, with the pictures that were held for after it.
+    fn end(&self) -> String {
+        match (self.open, self.held.is_empty()) {
+            (None, _) => String::new(),
+            (Some(_), true) => "]}".to_owned(),
+            (Some(_), false) => format!(r#"]}},{{"role":"user","parts":[{}]}}"#, self.held.join(",")),
         }
     }
 
@@ -186,14 +237,13 @@ impl Writing {
 
     /// Bytes that are written.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.end().len()
     }
 
     pub(crate) fn body(&self, max_output: u64) -> String {
-        let end = if self.open.is_some() { "]}" } else { "" };
         let thinking = if self.thinking.is_empty() { String::new() } else { format!("\"thinkingConfig\":{},", self.thinking) };
         let tail = format!("],\"generationConfig\":{{{thinking}\"maxOutputTokens\":{max_output}}}}}");
-        [&*self.text, end, &tail].concat()
+        [&*self.text, &self.end(), &tail].concat()
     }
 }
 
@@ -296,6 +346,8 @@ struct FunctionResponse<'a> {
     id: Option<&'a str>,
     name: &'a str,
     response: Response,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Inline<'a>>,
 }
 
 #[derive(Serialize)]
@@ -305,11 +357,32 @@ enum Response {
     Error(String),
 }
 
-/// The words of a part. What is not words is named as left out, so that nobody takes it for sent.
-fn word(part: &Part) -> String {
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline<'a> {
+    inline_data: Blob<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+fn picture(part: &SentPart) -> Option<Inline<'_>> {
     match part {
-        Part::Text { text } => text.clone(),
-        Part::Image { .. } => "[image not sent: this wire has no images yet]".to_owned(),
-        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]"),
+        SentPart::Text(_) => None,
+        SentPart::Picture(picture) => {
+            Some(Inline { inline_data: Blob { mime_type: &picture.picture().media_type, data: picture.base64() } })
+        }
+    }
+}
+
+/// A part of a user's content; `None` for blank words, which the API refuses.
+fn piece(part: &SentPart) -> Option<String> {
+    match part {
+        SentPart::Text(text) => (!text.trim().is_empty()).then(|| json(&Words { text })),
+        SentPart::Picture(_) => picture(part).map(|picture| json(&picture)),
     }
 }

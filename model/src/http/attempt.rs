@@ -3,7 +3,7 @@
 use super::Http;
 use crate::trouble::{Kind, Trouble};
 use crate::wire::{Answer, Header, Phase, Reading, Wire};
-use crate::{Ask, Heard, estimate_tokens};
+use crate::{Ask, Heard};
 use futures_util::future::{Either, select};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use std::error::Error;
@@ -54,11 +54,11 @@ impl Http {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 // A request that was sent may be billed, whatever became of its answer.
-                let (usage, estimated) = if error.is_connect() { (Usage::default(), false) } else { (input(ask.body), true) };
+                let (usage, estimated) = if error.is_connect() { (Usage::default(), false) } else { (input(ask), true) };
                 return Attempted { usage, estimated, ..Attempted::refused(None, None, unanswered(&error)) };
             }
             Err(trouble) => {
-                return Attempted { usage: input(ask.body), estimated: true, ..Attempted::refused(None, None, trouble) };
+                return Attempted { usage: input(ask), estimated: true, ..Attempted::refused(None, None, trouble) };
             }
         };
         self.met.store(true, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Http {
             status: Some(status),
             request_id,
             first_token_ms: Some(first.into_inner()).filter(|ms| *ms != u64::MAX),
-            usage: usage.unwrap_or(Usage { output: heard_tokens, ..input(ask.body) }),
+            usage: usage.unwrap_or(Usage { output: heard_tokens, ..input(ask) }),
             estimated: usage.is_none(),
             result,
         }
@@ -212,6 +212,6 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// The usage of a request of which nothing came back.
-fn input(body: &str) -> Usage {
-    Usage { input: estimate_tokens(body), ..Usage::default() }
+fn input(ask: &Ask<'_>) -> Usage {
+    Usage { input: ask.input(), ..Usage::default() }
 }

@@ -1,12 +1,13 @@
 //! The request body: first what stays, then what grows, last what a small budget changes.
 
 use super::{Kept, WIRE};
+use crate::prompt::{is_words, text_of};
 use crate::provider::{self, CallIds, Provider, ReasoningField, UsageInStream};
-use crate::{Message, SentCall};
+use crate::{Message, SentCall, SentPart, SentPicture};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
-use trace::{CallId, ModelSpec, Part, Said, ToolSpec};
+use trace::{CallId, ModelSpec, Said, ToolSpec};
 
 /// The body as far as it is written: everything up to the last message.
 #[derive(Clone, Debug)]
@@ -14,6 +15,9 @@ pub(crate) struct Writing {
     text: String,
     /// Whether a message stands in it.
     begun: bool,
+    /// Pictures in the results of the last reply: a result is words here, so they follow in a message of their own once all
+    /// results stand, as a list of parts.
+    held: String,
     row: &'static Provider,
 }
 
@@ -30,7 +34,7 @@ impl Writing {
         let mut text = json(&head);
         text.pop();
         text.push_str(",\"messages\":[");
-        let mut writing = Writing { text, begun: false, row };
+        let mut writing = Writing { text, begun: false, held: String::new(), row };
         if !system.is_empty() {
             writing.append(&Turn::System { content: system });
         }
@@ -38,6 +42,12 @@ impl Writing {
     }
 
     pub(crate) fn push(&mut self, message: &Message) {
+        match message {
+            Message::Result { id, content, .. } => self.hold(id, content),
+            Message::User(_) | Message::Reply { .. } => {
+                self.text.push_str(&std::mem::take(&mut self.held));
+            }
+        }
         if let Some(turn) = turn(message, self.row) {
             self.append(&turn);
         }
@@ -51,14 +61,26 @@ impl Writing {
         self.text.push_str(&json(turn));
     }
 
+    /// Keeps the pictures of a result for after the last one.
+    fn hold(&mut self, id: &CallId, content: &[SentPart]) {
+        if is_words(content) {
+            return;
+        }
+        let of = format!("Shown by {}:", call_id(id, self.row.call_ids));
+        let pictures = content.iter().filter(|part| matches!(part, SentPart::Picture(_))).map(piece);
+        let parts = std::iter::once(Piece::Text { text: &of }).chain(pictures).collect();
+        self.held.push(',');
+        self.held.push_str(&json(&Turn::User { content: Content::Parts(parts) }));
+    }
+
     /// Bytes that are written.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.held.len()
     }
 
     pub(crate) fn body(&self, max_output: u64) -> String {
         let tail = format!("],\"{}\":{max_output}}}", self.row.max_tokens_field);
-        [&*self.text, &tail].concat()
+        [&*self.text, &self.held, &tail].concat()
     }
 }
 
@@ -104,7 +126,7 @@ enum Turn<'a> {
         content: &'a str,
     },
     User {
-        content: String,
+        content: Content<'a>,
     },
     Assistant {
         content: Option<String>,
@@ -117,6 +139,33 @@ enum Turn<'a> {
         tool_call_id: Cow<'a, str>,
         content: String,
     },
+}
+
+/// What a user says: words where it is nothing else, as every server takes it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Words(String),
+    Parts(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+    detail: &'static str,
+}
+
+impl ImageUrl {
+    fn of(picture: &SentPicture) -> ImageUrl {
+        ImageUrl { url: picture.data_url(), detail: "high" }
+    }
 }
 
 /// Reasoning on its way back.
@@ -151,9 +200,9 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
 /// A message as it is sent; `None` for a reply of which nothing is sent (only reasoning, or a call that was cut off).
 fn turn<'a>(message: &'a Message, row: &Provider) -> Option<Turn<'a>> {
     match message {
-        Message::User(parts) => Some(Turn::User { content: words(parts) }),
+        Message::User(parts) => Some(Turn::User { content: content(parts) }),
         Message::Result { id, status: _, content } => {
-            Some(Turn::Tool { tool_call_id: call_id(id, row.call_ids), content: words(content) })
+            Some(Turn::Tool { tool_call_id: call_id(id, row.call_ids), content: text_of(content) })
         }
         Message::Reply { parts, calls } => {
             let text: String =
@@ -225,12 +274,13 @@ fn stand_in(calls: &[SentCall]) -> String {
     if ids.is_empty() { " ".to_owned() } else { ids.join(" ") }
 }
 
-/// The words of a message. What is not words is named as left out, so that nobody takes it for sent.
-fn words(parts: &[Part]) -> String {
-    let piece = |part: &Part| match part {
-        Part::Text { text } => text.clone(),
-        Part::Image { .. } => "[image not sent: this wire has no images yet]".to_owned(),
-        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]"),
-    };
-    parts.iter().map(piece).collect::<Vec<_>>().join("\n")
+fn content(parts: &[SentPart]) -> Content<'_> {
+    if is_words(parts) { Content::Words(text_of(parts)) } else { Content::Parts(parts.iter().map(piece).collect()) }
+}
+
+fn piece(part: &SentPart) -> Piece<'_> {
+    match part {
+        SentPart::Text(text) => Piece::Text { text },
+        SentPart::Picture(picture) => Piece::ImageUrl { image_url: ImageUrl::of(picture) },
+    }
 }

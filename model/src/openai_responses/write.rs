@@ -1,11 +1,11 @@
 //! The request body: first what stays, then what grows, last what a small budget changes.
 
 use super::WIRE;
-use crate::{Message, SentCall};
+use crate::prompt::{is_words, text_of};
+use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde_json::Value;
-use std::borrow::Cow;
-use trace::{Digest, ModelSpec, Part, Said, ToolSpec};
+use trace::{Digest, ModelSpec, Said, ToolSpec};
 
 /// The body as far as it is written: everything up to the last item.
 #[derive(Clone, Debug)]
@@ -39,12 +39,12 @@ impl Writing {
     pub(crate) fn push(&mut self, message: &Message) {
         match message {
             Message::User(parts) => {
-                let content: Vec<Words<'_>> = parts.iter().map(|part| Words::InputText { text: word(part) }).collect();
+                let content: Vec<Piece<'_>> = parts.iter().map(piece).collect();
                 self.append(&Item::Message { role: "user", phase: None, content: &content });
             }
             Message::Reply { parts, calls } => self.reply(parts, calls),
             Message::Result { id, status: _, content } => {
-                self.append(&Item::FunctionCallOutput { call_id: id.as_str(), output: words(content) });
+                self.append(&Item::FunctionCallOutput { call_id: id.as_str(), output: output(content) });
             }
         }
     }
@@ -63,7 +63,7 @@ impl Writing {
                 },
                 Said::Text { text } if !text.is_empty() => {
                     waiting.drain(..).for_each(|item| self.append(item));
-                    let content = [Words::OutputText { text: text.into() }];
+                    let content = [Piece::OutputText { text }];
                     self.append(&Item::Message { role: "assistant", phase: phase.take(), content: &content });
                 }
                 Said::Call { .. } => {
@@ -159,7 +159,7 @@ enum Item<'a> {
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
-        content: &'a [Words<'a>],
+        content: &'a [Piece<'a>],
     },
     FunctionCall {
         call_id: &'a str,
@@ -168,26 +168,33 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: String,
+        output: Output<'a>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Words<'a> {
-    InputText { text: Cow<'a, str> },
-    OutputText { text: Cow<'a, str> },
+enum Piece<'a> {
+    InputText { text: &'a str },
+    InputImage { image_url: String, detail: &'static str },
+    OutputText { text: &'a str },
 }
 
-/// A part as words. What is not words is named as left out, so that nobody takes it for sent.
-fn word(part: &Part) -> Cow<'_, str> {
+/// What came of a call: words where it is nothing else.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Words(String),
+    Parts(Vec<Piece<'a>>),
+}
+
+fn output(parts: &[SentPart]) -> Output<'_> {
+    if is_words(parts) { Output::Words(text_of(parts)) } else { Output::Parts(parts.iter().map(piece).collect()) }
+}
+
+fn piece(part: &SentPart) -> Piece<'_> {
     match part {
-        Part::Text { text } => text.into(),
-        Part::Image { .. } => "[image not sent: this wire has no images yet]".into(),
-        Part::File { name, .. } => format!("[file {name} not sent: this wire has no files yet]").into(),
+        SentPart::Text(text) => Piece::InputText { text },
+        SentPart::Picture(picture) => Piece::InputImage { image_url: picture.data_url(), detail: "high" },
     }
-}
-
-fn words(parts: &[Part]) -> String {
-    parts.iter().map(word).collect::<Vec<_>>().join("\n")
 }

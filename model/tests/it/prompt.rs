@@ -1,14 +1,114 @@
 //! The bytes of requests.
 
 use expect_test::{Expect, expect};
-use model::{Message, Prompt, SentCall, Transcript, catalog, render};
+use model::{Message, Prompt, SentCall, SentPart, SentPicture, Transcript, catalog, render};
 use proptest::prelude::*;
 use serde_json::json;
-use trace::{CallId, Digest, ModelSpec, Part, Said, Seq, Status, ToolSpec};
+use trace::{CallId, ModelSpec, Said, Seq, Status, ToolSpec};
 
 fn spec(id: &str) -> ModelSpec {
     let overrides = catalog::Overrides { base_url: Some("http://127.0.0.1:1/v1".to_owned()), ..Default::default() };
     catalog::find(id, &overrides).unwrap()
+}
+
+/// The head of a PNG, which is as much of it as anybody reads here.
+fn picture() -> SentPart {
+    let head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0";
+    SentPart::Picture(SentPicture::of(head).unwrap())
+}
+
+/// A call that is answered with words and a picture, beside one that is answered with a picture alone and failed.
+fn seen() -> Vec<Message> {
+    let ids = [0, 1].map(|index| CallId::new(Seq(2), index));
+    let call = |id: &CallId| SentCall { id: id.clone(), name: "read".to_owned(), arguments: "{}".to_owned() };
+    let said = || Said::Call { id: String::new(), name: "read".to_owned(), arguments: "{}".to_owned() };
+    let [first, second] = ids.clone();
+    vec![
+        Message::User(vec![picture(), SentPart::text("What is it?")]),
+        Message::Reply { parts: vec![said(), said()], calls: ids.iter().map(call).collect() },
+        Message::Result { id: first, status: Status::Ok, content: vec![SentPart::text("[a picture]"), picture()] },
+        Message::Result { id: second, status: Status::Failed, content: vec![picture()] },
+        Message::User(vec![SentPart::text("Go on.")]),
+    ]
+}
+
+#[test]
+fn a_picture_in_a_result_stands_where_the_wire_takes_it() {
+    let say = |id: &str, expected: Expect| {
+        let body = render(&spec(id), &Prompt { system: "", tools: &[], messages: &seen(), max_output: 10 });
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let messages = body["messages"].as_array().or(body["input"].as_array()).or(body["contents"].as_array()).unwrap();
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        expected.assert_eq(&lines.replace("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=", "PNG"));
+    };
+    say(
+        "openai-compatible/m",
+        expect![[r#"
+        {"content":[{"image_url":{"detail":"high","url":"data:image/png;base64,PNG"},"type":"image_url"},{"text":"What is it?","type":"text"}],"role":"user"}
+        {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"read"},"id":"c2_0","type":"function"},{"function":{"arguments":"{}","name":"read"},"id":"c2_1","type":"function"}]}
+        {"content":"[a picture]","role":"tool","tool_call_id":"c2_0"}
+        {"content":"","role":"tool","tool_call_id":"c2_1"}
+        {"content":[{"text":"Shown by c2_0:","type":"text"},{"image_url":{"detail":"high","url":"data:image/png;base64,PNG"},"type":"image_url"}],"role":"user"}
+        {"content":[{"text":"Shown by c2_1:","type":"text"},{"image_url":{"detail":"high","url":"data:image/png;base64,PNG"},"type":"image_url"}],"role":"user"}
+        {"content":"Go on.","role":"user"}
+    "#]],
+    );
+    say(
+        "openai/gpt-6-sol",
+        expect![[r#"
+        {"content":[{"detail":"high","image_url":"data:image/png;base64,PNG","type":"input_image"},{"text":"What is it?","type":"input_text"}],"role":"user","type":"message"}
+        {"arguments":"{}","call_id":"c2_0","name":"read","type":"function_call"}
+        {"arguments":"{}","call_id":"c2_1","name":"read","type":"function_call"}
+        {"call_id":"c2_0","output":[{"text":"[a picture]","type":"input_text"},{"detail":"high","image_url":"data:image/png;base64,PNG","type":"input_image"}],"type":"function_call_output"}
+        {"call_id":"c2_1","output":[{"detail":"high","image_url":"data:image/png;base64,PNG","type":"input_image"}],"type":"function_call_output"}
+        {"content":[{"text":"Go on.","type":"input_text"}],"role":"user","type":"message"}
+    "#]],
+    );
+    say(
+        "anthropic/claude-opus-5",
+        expect![[r#"
+        {"content":[{"source":{"data":"PNG","media_type":"image/png","type":"base64"},"type":"image"},{"cache_control":{"type":"ephemeral"},"text":"What is it?","type":"text"}],"role":"user"}
+        {"content":[{"id":"c2_0","input":{},"name":"read","type":"tool_use"},{"id":"c2_1","input":{},"name":"read","type":"tool_use"}],"role":"assistant"}
+        {"content":[{"content":[{"text":"[a picture]","type":"text"},{"source":{"data":"PNG","media_type":"image/png","type":"base64"},"type":"image"}],"tool_use_id":"c2_0","type":"tool_result"},{"content":[{"source":{"data":"PNG","media_type":"image/png","type":"base64"},"type":"image"}],"tool_use_id":"c2_1","type":"tool_result"}],"role":"user"}
+        {"content":[{"cache_control":{"type":"ephemeral"},"text":"Go on.","type":"text"}],"role":"user"}
+    "#]],
+    );
+    say(
+        "gemini/gemini-3-pro",
+        expect![[r#"
+        {"parts":[{"inlineData":{"data":"PNG","mimeType":"image/png"}},{"text":"What is it?"}],"role":"user"}
+        {"parts":[{"functionCall":{"args":{},"name":"read"}},{"functionCall":{"args":{},"name":"read"}}],"role":"model"}
+        {"parts":[{"functionResponse":{"name":"read","parts":[{"inlineData":{"data":"PNG","mimeType":"image/png"}}],"response":{"output":"[a picture]"}}},{"functionResponse":{"name":"read","parts":[{"inlineData":{"data":"PNG","mimeType":"image/png"}}],"response":{"error":""}}}],"role":"user"}
+        {"parts":[{"text":"Go on."}],"role":"user"}
+    "#]],
+    );
+    say(
+        "gemini/gemini-2.5-pro",
+        expect![[r#"
+        {"parts":[{"inlineData":{"data":"PNG","mimeType":"image/png"}},{"text":"What is it?"}],"role":"user"}
+        {"parts":[{"functionCall":{"args":{},"name":"read"}},{"functionCall":{"args":{},"name":"read"}}],"role":"model"}
+        {"parts":[{"functionResponse":{"name":"read","response":{"output":"[a picture]"}}},{"functionResponse":{"name":"read","response":{"error":""}}}],"role":"user"}
+        {"parts":[{"text":"Shown by read:"},{"inlineData":{"data":"PNG","mimeType":"image/png"}},{"text":"Shown by read:"},{"inlineData":{"data":"PNG","mimeType":"image/png"}}],"role":"user"}
+        {"parts":[{"text":"Go on."}],"role":"user"}
+    "#]],
+    );
+}
+
+#[test]
+fn a_picture_counts_as_a_number_of_tokens_that_its_size_does_not_change() {
+    let large = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0"[..], &[7; 1 << 20]].concat();
+    for id in
+        ["openai-compatible/m", "openai/gpt-6-sol", "anthropic/claude-opus-5", "gemini/gemini-3-pro", "gemini/gemini-2.5-pro"]
+    {
+        let tokens = |part: SentPart| {
+            let mut transcript = Transcript::new(&spec(id), "", &[]);
+            transcript.push(&Message::User(vec![SentPart::text("What is it?"), part]));
+            transcript.tokens()
+        };
+        let small = tokens(picture());
+        assert!((5_000..5_300).contains(&small), "{id}: {small}");
+        assert_eq!(tokens(SentPart::Picture(SentPicture::of(&large).unwrap())), small, "{id}");
+    }
 }
 
 fn conversation() -> Vec<Message> {
@@ -17,11 +117,13 @@ fn conversation() -> Vec<Message> {
         name: "bash".to_owned(),
         arguments: arguments.to_owned(),
     };
-    let result =
-        |index, status, text: &str| Message::Result { id: CallId::new(Seq(2), index), status, content: vec![Part::text(text)] };
-    let blob = Digest::of(b"");
+    let result = |index, status, text: &str| Message::Result {
+        id: CallId::new(Seq(2), index),
+        status,
+        content: vec![SentPart::text(text)],
+    };
     vec![
-        Message::User(vec![Part::text("Mend \"it\".\n"), Part::Image { blob, media_type: "image/png".to_owned() }]),
+        Message::User(vec![SentPart::text("Mend \"it\".\n"), picture()]),
         Message::Reply {
             parts: vec![
                 Said::Reasoning { text: "Look first.".to_owned() },
@@ -39,7 +141,7 @@ fn conversation() -> Vec<Message> {
         result(1, Status::Failed, "the arguments are not JSON"),
         Message::Reply { parts: vec![Said::Reasoning { text: "Only thought.".to_owned() }], calls: vec![] },
         Message::Reply { parts: vec![Said::Text { text: "Done.".to_owned() }], calls: vec![] },
-        Message::User(vec![Part::text("Go on.")]),
+        Message::User(vec![SentPart::text("Go on.")]),
     ]
 }
 
@@ -70,7 +172,8 @@ fn an_unknown_server_gets_back_what_it_sent() {
         expect![[r#"
             {"model":"some/model","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}}],"messages":[
             {"role":"system","content":"Be brief."},
-            {"role":"user","content":"Mend \"it\".\n\n[image not sent: this wire has no images yet]"},
+            {"role":"user","content":[{"type":"text","text":"Mend \"it\".\n"},
+            {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}}]},
             {"role":"assistant","content":null,"reasoning":"Look first.","reasoning_details":[{"signature":"c2ln"}],"tool_calls":[{"id":"c2_0","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"c2_1","type":"function","function":{"name":"bash","arguments":"{}"}}]},
             {"role":"tool","tool_call_id":"c2_0","content":"a.rs"},
             {"role":"tool","tool_call_id":"c2_1","content":"the arguments are not JSON"},
@@ -87,7 +190,8 @@ fn openai_s_chat_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
         expect![[r#"
             {"model":"gpt-6-sol","stream":true,"stream_options":{"include_usage":true},"reasoning_effort":"none","tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}}],"messages":[
             {"role":"system","content":"Be brief."},
-            {"role":"user","content":"Mend \"it\".\n\n[image not sent: this wire has no images yet]"},
+            {"role":"user","content":[{"type":"text","text":"Mend \"it\".\n"},
+            {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}}]},
             {"role":"assistant","content":null,"tool_calls":[{"id":"c2_0","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"c2_1","type":"function","function":{"name":"bash","arguments":"{}"}}]}],"max_completion_tokens":128000}"#]],
     );
 }
@@ -154,16 +258,16 @@ fn reasoning_goes_back_as_it_came_before_what_it_led_to() {
         "openai/gpt-6-sol",
         &responses(),
         expect![[r#"
-        {"model":"gpt-6-sol","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
-        {"type":"message","role":"user","content":[{"type":"input_text","text":"Mend \"it\".\n"},
-        {"type":"input_text","text":"[image not sent: this wire has no images yet]"}]},{"encrypted_content":"c2VjcmV0","id":"rs_1","summary":[],"type":"reasoning"},
-        {"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]},
-        {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},{"encrypted_content":"c2VjcmV0","id":"rs_3","summary":[],"type":"reasoning"},
-        {"type":"function_call","call_id":"c2_1","name":"read","arguments":"{}"},
-        {"type":"function_call_output","call_id":"c2_0","output":"a.rs"},
-        {"type":"function_call_output","call_id":"c2_1","output":"the arguments are not JSON"},
-        {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]},
-        {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}],"max_output_tokens":128000}"#]],
+            {"model":"gpt-6-sol","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"Mend \"it\".\n"},
+            {"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}]},{"encrypted_content":"c2VjcmV0","id":"rs_1","summary":[],"type":"reasoning"},
+            {"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]},
+            {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},{"encrypted_content":"c2VjcmV0","id":"rs_3","summary":[],"type":"reasoning"},
+            {"type":"function_call","call_id":"c2_1","name":"read","arguments":"{}"},
+            {"type":"function_call_output","call_id":"c2_0","output":"a.rs"},
+            {"type":"function_call_output","call_id":"c2_1","output":"the arguments are not JSON"},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]},
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}],"max_output_tokens":128000}"#]],
     );
 }
 
@@ -224,7 +328,7 @@ fn gemini() -> Vec<Message> {
         ],
         calls: vec![SentCall { id: CallId::new(Seq(9), 0), name: "bash".to_owned(), arguments: "no object".to_owned() }],
     };
-    let result = Message::Result { id: CallId::new(Seq(9), 0), status: Status::Ok, content: vec![Part::text("b.rs")] };
+    let result = Message::Result { id: CallId::new(Seq(9), 0), status: Status::Ok, content: vec![SentPart::text("b.rs")] };
     [vec![task, reply], results.to_vec(), vec![later, result]].concat()
 }
 
@@ -234,14 +338,14 @@ fn a_signature_goes_back_on_the_part_that_it_came_on() {
         "gemini/unheard-of",
         &gemini(),
         expect![[r#"
-        {"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"bash","description":"Runs a command.","parametersJsonSchema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}]}],"contents":[
-        {"role":"user","parts":[{"text":"Mend \"it\".\n"},{"text":"[image not sent: this wire has no images yet]"}]},
-        {"role":"model","parts":[{"text":"And then?","thought":true,"thoughtSignature":"b25l"},{"text":"I look."},{"functionCall":{"id":"fc_1","name":"bash","args":{"command":"ls"}},"thoughtSignature":"dHdv"},{"functionCall":{"id":"c2_1","name":"read","args":{}}},{"text":"","thoughtSignature":"dGhyZWU="}]},
-        {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"bash","response":{"output":"a.rs"}}},{"functionResponse":{"id":"c2_1","name":"read","response":{"error":"the arguments are not JSON"}}}]},
-        {"role":"model","parts":[{"text":"Done."}]},
-        {"role":"user","parts":[{"text":"Go on."}]},
-        {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}}}]},
-        {"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"b.rs"}}}]}],"generationConfig":{"maxOutputTokens":8192}}"#]],
+            {"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"bash","description":"Runs a command.","parametersJsonSchema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}]}],"contents":[
+            {"role":"user","parts":[{"text":"Mend \"it\".\n"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA="}}]},
+            {"role":"model","parts":[{"text":"And then?","thought":true,"thoughtSignature":"b25l"},{"text":"I look."},{"functionCall":{"id":"fc_1","name":"bash","args":{"command":"ls"}},"thoughtSignature":"dHdv"},{"functionCall":{"id":"c2_1","name":"read","args":{}}},{"text":"","thoughtSignature":"dGhyZWU="}]},
+            {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"bash","response":{"output":"a.rs"}}},{"functionResponse":{"id":"c2_1","name":"read","response":{"error":"the arguments are not JSON"}}}]},
+            {"role":"model","parts":[{"text":"Done."}]},
+            {"role":"user","parts":[{"text":"Go on."}]},
+            {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}}}]},
+            {"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"b.rs"}}}]}],"generationConfig":{"maxOutputTokens":8192}}"#]],
     );
 }
 
@@ -330,10 +434,13 @@ fn thoughtful() -> Vec<Message> {
         name: "bash".to_owned(),
         arguments: arguments.to_owned(),
     };
-    let result =
-        |index, status, text: &str| Message::Result { id: CallId::new(Seq(2), index), status, content: vec![Part::text(text)] };
+    let result = |index, status, text: &str| Message::Result {
+        id: CallId::new(Seq(2), index),
+        status,
+        content: vec![SentPart::text(text)],
+    };
     vec![
-        Message::User(vec![Part::text("Mend \"it\"."), Part::text(" \n")]),
+        Message::User(vec![SentPart::text("Mend \"it\"."), SentPart::text(" \n")]),
         Message::Reply {
             parts: vec![
                 Said::Reasoning { text: "Look first.".to_owned() },
@@ -352,10 +459,10 @@ fn thoughtful() -> Vec<Message> {
         },
         result(0, Status::Ok, "a.rs"),
         result(1, Status::Failed, "the arguments are not JSON"),
-        Message::User(vec![Part::text("Your last call was cut off.")]),
+        Message::User(vec![SentPart::text("Your last call was cut off.")]),
         Message::Reply { parts: vec![kept(thinking("Only thought.", "c2ln"))], calls: vec![] },
         Message::Reply { parts: vec![Said::Text { text: "Done.".to_owned() }], calls: vec![] },
-        Message::User(vec![Part::text("Go on.")]),
+        Message::User(vec![SentPart::text("Go on.")]),
     ]
 }
 
@@ -428,6 +535,10 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
+fn part() -> impl Strategy<Value = SentPart> {
+    prop_oneof![4 => ".*".prop_map(SentPart::text), 1 => Just(()).prop_map(|()| picture())]
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let call = (0usize..9, ".*").prop_map(|(index, arguments)| SentCall {
         id: CallId::new(Seq(1), index),
@@ -435,13 +546,13 @@ fn message() -> impl Strategy<Value = Message> {
         arguments,
     });
     prop_oneof![
-        proptest::collection::vec(".*".prop_map(Part::text), 0..3).prop_map(Message::User),
+        proptest::collection::vec(part(), 0..3).prop_map(Message::User),
         (proptest::collection::vec(said(), 0..4), proptest::collection::vec(call, 0..3))
             .prop_map(|(parts, calls)| Message::Reply { parts, calls }),
-        (".*").prop_map(|text| Message::Result {
+        proptest::collection::vec(part(), 0..3).prop_map(|content| Message::Result {
             id: CallId::new(Seq(1), 0),
             status: Status::Ok,
-            content: vec![Part::text(text)]
+            content
         }),
     ]
 }
@@ -470,12 +581,13 @@ proptest! {
         let whole = bodies.last().unwrap();
         let read: serde_json::Value = serde_json::from_str(whole).unwrap();
         // An item of its own for each text and call, where there are no messages that hold them.
-        let most = if !read["input"].is_array() { messages.len() + 1 } else { 7 * messages.len() };
+        // Pictures in results follow in a message of their own.
+        let most = if !read["input"].is_array() { 2 * messages.len() + 1 } else { 7 * messages.len() };
         prop_assert!(read["messages"].as_array().or(read["input"].as_array()).or(read["contents"].as_array()).unwrap().len() <= most);
         for (count, earlier) in bodies.iter().enumerate() {
-            // The results of one reply, which come together, are one message there.
+            // The results of one reply, which come together, are one message there, or are followed by their pictures.
             let amid = messages[..count].last().into_iter().chain(messages.get(count));
-            if ids[id].starts_with("anthropic/") && amid.filter(|message| matches!(message, Message::Result { .. })).count() == 2 {
+            if !ids[id].starts_with("openai/") && amid.filter(|message| matches!(message, Message::Result { .. })).count() == 2 {
                 continue;
             }
             // A content of Gemini's may get more parts.
@@ -497,6 +609,7 @@ proptest! {
             for block in content {
                 match block["type"].as_str().unwrap() {
                     "text" => prop_assert!(!block["text"].as_str().unwrap().trim().is_empty()),
+                    "image" => prop_assert!(block["source"]["data"].is_string()),
                     "tool_use" => prop_assert!(block["input"].is_object()),
                     "tool_result" => prop_assert_eq!(&message["role"], "user"),
                     other => prop_assert!(false, "{}", other),

@@ -3,11 +3,13 @@
 use super::{digest, words};
 use crate::names;
 use crate::window::{Long, Part, Shown, Window};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use trace::{Digest, Secrets};
+use trace::{Digest, LARGEST_PICTURE, Picture, PictureError, Secrets};
 
 /// The operation's name.
 pub const NAME: &str = "view";
@@ -35,7 +37,16 @@ pub enum Answer {
         /// The part that was asked for.
         shown: Shown,
     },
-    /// A file that is not text.
+    /// A picture that can be sent to a model.
+    Picture {
+        /// The path without links.
+        path: String,
+        /// The digest of the whole file.
+        digest: Digest,
+        /// All of it, in base64.
+        base64: String,
+    },
+    /// A file that is neither text nor such a picture.
     Binary {
         /// The path without links.
         path: String,
@@ -43,6 +54,8 @@ pub enum Answer {
         digest: Digest,
         /// Bytes of it.
         bytes: u64,
+        /// Why it is no picture, where it begins as one.
+        picture: Option<String>,
     },
     /// A folder: one line for each entry, in order of name.
     Folder {
@@ -75,7 +88,7 @@ fn look(path: &Path, part: Part, secrets: &Secrets) -> io::Result<Answer> {
     let mut hasher = blake3::Hasher::new();
     let mut window = Window::new(part, Long::Cut);
     let mut hiding = secrets.stream();
-    let mut sniffed = Vec::with_capacity(SNIFFED);
+    let mut kept = Vec::with_capacity(SNIFFED);
     let mut bytes = 0;
     let mut chunk = vec![0; 1 << 16];
     loop {
@@ -88,14 +101,35 @@ fn look(path: &Path, part: Part, secrets: &Secrets) -> io::Result<Answer> {
         bytes += read.len() as u64;
         hasher.update(read);
         hiding.push(read, &mut |piece| window.take(piece));
-        sniffed.extend_from_slice(&read[..read.len().min(SNIFFED - sniffed.len())]);
+        kept.extend_from_slice(&read[..read.len().min(most(&kept, read).saturating_sub(kept.len()))]);
     }
     hiding.finish(&mut |piece| window.take(piece));
     let (path, digest) = (names::shown(&path), digest(&hasher));
-    if sniffed.contains(&0) {
-        return Ok(Answer::Binary { path, digest, bytes });
+    if !kept[..kept.len().min(SNIFFED)].contains(&0) {
+        return Ok(Answer::Text { path, digest, shown: window.finish() });
     }
-    Ok(Answer::Text { path, digest, shown: window.finish() })
+    let picture = Picture::begins(&kept).then(|| picture(&kept, bytes, secrets));
+    Ok(match picture {
+        Some(Ok(())) => Answer::Picture { path, digest, base64: STANDARD.encode(&kept) },
+        Some(Err(why)) => Answer::Binary { path, digest, bytes, picture: Some(why) },
+        None => Answer::Binary { path, digest, bytes, picture: None },
+    })
+}
+
+/// How much of a file is kept, of which `kept` is and `next` comes: of a picture as much as may be sent.
+fn most(kept: &[u8], next: &[u8]) -> usize {
+    let first = if kept.is_empty() { next } else { kept };
+    if Picture::begins(first) { LARGEST_PICTURE as usize } else { SNIFFED }
+}
+
+/// Whether what is kept of a file of `bytes` bytes is a picture that may be shown. Nothing is hidden in one, so it holds no
+/// secret.
+fn picture(kept: &[u8], bytes: u64, secrets: &Secrets) -> Result<(), String> {
+    if bytes > LARGEST_PICTURE {
+        return Err(PictureError::TooLarge { bytes }.to_string());
+    }
+    Picture::of(kept).map_err(|error| error.to_string())?;
+    if secrets.places(kept).is_empty() { Ok(()) } else { Err("this picture holds a secret".to_owned()) }
 }
 
 fn folder(path: &Path, part: Part) -> io::Result<Answer> {

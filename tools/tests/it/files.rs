@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use sandbox::Kind;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use trace::{Grant, Sight, Status};
+use trace::{Grant, Part, Sight, Status};
 
 async fn check(bench: &Bench, name: &str, arguments: Value, expected: Expect) {
     expected.assert_eq(&bench.told(name, arguments).await);
@@ -77,6 +77,33 @@ async fn a_file_is_shown_with_numbers_in_parts() {
     assert_eq!(whole.files[0].path, bench.path("a.txt").to_str().unwrap());
     let part = bench.call("read", json!({"path": "a.txt", "limit": 1})).await;
     assert_eq!((part.files[0].sight, part.truncated), (Sight::Part, true));
+}
+
+#[tokio::test]
+async fn a_picture_is_shown_as_one() {
+    let Some(bench) = Bench::new().await else { return };
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0";
+    // Whatever its name says.
+    bench.put("notes.txt", [&png[..], &[7; 100_000]].concat());
+    check(&bench, "read", json!({"path": "notes.txt"}), expect!["ok: [picture 640×480 png, 101 kB]"]).await;
+    let shown = bench.call("read", json!({"path": "notes.txt"})).await;
+    let [_, Part::Image { blob, picture }] = &shown.content[..] else { panic!("{:?}", shown.content) };
+    assert_eq!((picture.width, picture.height, picture.bytes), (640, 480, 100_029));
+    assert_eq!(bench.blobs.get(blob).unwrap(), std::fs::read(bench.path("notes.txt")).unwrap());
+    assert_eq!((shown.files[0].digest, shown.files[0].sight), (*blob, Sight::Part));
+    bench.put("cut.png", &png[..12]);
+    check(
+        &bench,
+        "read",
+        json!({"path": "cut.png"}),
+        expect!["ok: [binary file, 12 bytes: this PNG picture is damaged: it does not say how large it is]"],
+    )
+    .await;
+    bench.put("large.png", [&png[..], &[0; 4_000_000]].concat());
+    check(&bench, "read", json!({"path": "large.png"}), expect!["ok: [binary file, 4,000,029 bytes: this picture has 4000029 bytes, and 3932160 are the most that can be sent: make it smaller]"]).await;
+    bench.secrets.grant("TOKEN", "a-secret-value-0123").unwrap();
+    bench.put("told.png", [&png[..], b"a-secret-value-0123"].concat());
+    check(&bench, "read", json!({"path": "told.png"}), expect!["ok: [binary file, 48 bytes: this picture holds a secret]"]).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions.
 
-use super::{Checked, Open, arguments, at_least, is, list, name, object, schema, text};
+use super::{Checked, Open, arguments, at_least, data_url, is, list, name, object, schema, text};
 use serde_json::Value;
 
 pub(super) fn check(body: &Value) -> Checked {
@@ -29,7 +29,7 @@ pub(super) fn check(body: &Value) -> Checked {
             "user" => {
                 open.closed("a user message")?;
                 object(message, "a user message", &["role", "content"], &[])?;
-                text(&message["content"], "a user message")?;
+                user(&message["content"])?;
             }
             "assistant" => {
                 open.closed("an assistant message")?;
@@ -45,6 +45,28 @@ pub(super) fn check(body: &Value) -> Checked {
     }
     open.closed("the end")?;
     if matches!(last, "user" | "tool") { Ok(()) } else { Err(format!("the last message is of the role {last}")) }
+}
+
+/// Words, or a list of words and pictures.
+fn user(content: &Value) -> Checked {
+    if content.is_string() {
+        return Ok(());
+    }
+    for part in list(content, "a user message")? {
+        match text(&part["type"], "the type of a part")? {
+            "text" => {
+                object(part, "a part of a message", &["type", "text"], &[])?;
+                text(&part["text"], "a part of a message")?;
+            }
+            "image_url" => {
+                object(part, "a picture", &["type", "image_url"], &[])?;
+                object(&part["image_url"], "a picture", &["url"], &["detail"])?;
+                data_url(&part["image_url"]["url"])?;
+            }
+            other => return Err(format!("a part of the type `{other}`")),
+        }
+    }
+    Ok(())
 }
 
 fn assistant(message: &Value, open: &mut Open) -> Checked {

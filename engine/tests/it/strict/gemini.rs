@@ -1,6 +1,6 @@
 //! Gemini's generateContent.
 
-use super::{Checked, at_least, is, list, name, object, schema, text, words};
+use super::{Checked, at_least, is, list, name, object, picture, schema, text, words};
 use serde_json::Value;
 
 pub(super) fn check(body: &Value) -> Checked {
@@ -37,6 +37,7 @@ pub(super) fn check(body: &Value) -> Checked {
                     object(part, "words of the user", &["text"], &[])?;
                     words(&part["text"], "words of the user")?;
                 }
+                ("user", "inlineData") => picture_of(part)?,
                 ("user", "functionResponse") => results.push(result(part)?),
                 ("model", "text") => said(part)?,
                 ("model", "functionCall") => calls.push(call(part)?),
@@ -74,7 +75,7 @@ fn function(function: &Value) -> Checked {
 
 /// The one thing that a part holds.
 fn kind(part: &Value) -> Checked<&'static str> {
-    let kinds = ["text", "functionCall", "functionResponse"];
+    let kinds = ["text", "functionCall", "functionResponse", "inlineData"];
     let mut held = kinds.into_iter().filter(|kind| part.get(kind).is_some());
     match (held.next(), held.next()) {
         (Some(kind), None) => Ok(kind),
@@ -102,9 +103,16 @@ fn call(part: &Value) -> Checked<(Option<&str>, &str)> {
     Ok((call.get("id").map(|id| words(id, "the id of a call")).transpose()?, words(&call["name"], "the name of a call")?))
 }
 
+fn picture_of(part: &Value) -> Checked {
+    object(part, "a picture", &["inlineData"], &[])?;
+    let data = object(&part["inlineData"], "inlineData", &["mimeType", "data"], &[])?;
+    picture(&data["mimeType"], text(&data["data"], "the bytes of a picture")?, &["image/png", "image/jpeg", "image/webp"])
+}
+
 fn result(part: &Value) -> Checked<(Option<&str>, &str)> {
     object(part, "a result", &["functionResponse"], &[])?;
-    let result = object(&part["functionResponse"], "the response of a function", &["name", "response"], &["id"])?;
+    let result = object(&part["functionResponse"], "the response of a function", &["name", "response"], &["id", "parts"])?;
     object(&result["response"], "a response", &[], &["output", "error"])?;
+    result.get("parts").map_or(Ok(()), |parts| list(parts, "the parts of a result")?.iter().try_for_each(picture_of))?;
     Ok((result.get("id").map(|id| words(id, "the id of a result")).transpose()?, words(&result["name"], "the name of a result")?))
 }

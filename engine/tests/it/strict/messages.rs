@@ -1,6 +1,6 @@
 //! Anthropic's Messages.
 
-use super::{Checked, Open, at_least, is, list, name, object, schema, text, words};
+use super::{Checked, KINDS, Open, at_least, is, list, name, object, picture, schema, text, words};
 use serde_json::Value;
 
 /// The most marks that a request may have for the cache.
@@ -60,7 +60,7 @@ fn user(blocks: &[Value], open: &mut Open, marks: &mut usize) -> Checked {
         match text(&block["type"], "the type of a block")? {
             "tool_result" => {
                 object(block, "a result", &["type", "tool_use_id", "content"], &["is_error", "cache_control"])?;
-                text(&block["content"], "a result")?;
+                result(block)?;
                 open.result(name(&block["tool_use_id"], "the id of a result")?)?;
             }
             "text" => {
@@ -68,10 +68,40 @@ fn user(blocks: &[Value], open: &mut Open, marks: &mut usize) -> Checked {
                 object(block, "words of the user", &["type", "text"], &["cache_control"])?;
                 words(&block["text"], "words of the user")?;
             }
+            "image" => {
+                open.closed("a picture of the user")?;
+                image(block)?;
+            }
             other => return Err(format!("a user's block of the type `{other}`")),
         }
     }
     open.closed("the end of the message that must hold all results")
+}
+
+/// Words, or a list of words and pictures, which an error may not have.
+fn result(block: &Value) -> Checked {
+    if block["content"].is_string() {
+        return Ok(());
+    }
+    for part in list(&block["content"], "a result")? {
+        match text(&part["type"], "the type of a block")? {
+            "text" => {
+                object(part, "words of a result", &["type", "text"], &[])?;
+                words(&part["text"], "words of a result")?;
+            }
+            "image" if block["is_error"] == true => return Err("all content must be type text if is_error is true".to_owned()),
+            "image" => image(part)?,
+            other => return Err(format!("a block of the type `{other}` in a result")),
+        }
+    }
+    Ok(())
+}
+
+fn image(block: &Value) -> Checked {
+    object(block, "a picture", &["type", "source"], &["cache_control"])?;
+    let source = object(&block["source"], "the source of a picture", &["type", "media_type", "data"], &[])?;
+    is(&source["type"], "base64", "the type of a source")?;
+    picture(&source["media_type"], text(&source["data"], "the bytes of a picture")?, &KINDS)
 }
 
 fn assistant(blocks: &[Value], open: &mut Open) -> Checked {

@@ -74,6 +74,28 @@ fn name<'a>(value: &'a Value, what: &str) -> Checked<&'a str> {
     if valid { Ok(name) } else { Err(format!("{what} is `{name}`")) }
 }
 
+/// Bytes in base64 of one of the kinds of picture that the wire takes.
+fn picture(media_type: &Value, data: &str, kinds: &[&str]) -> Checked {
+    let kind = text(media_type, "the kind of a picture")?;
+    if !kinds.contains(&kind) {
+        return Err(format!("a picture of the kind {kind}"));
+    }
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let valid = !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(fits);
+    if valid { Ok(()) } else { Err("a picture that is not base64".to_owned()) }
+}
+
+/// The kinds of picture that are known everywhere but at Google.
+const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// A picture as an address that holds it.
+fn data_url(url: &Value) -> Checked {
+    let url = text(url, "the address of a picture")?;
+    let (kind, data) =
+        url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).ok_or("a picture that is elsewhere")?;
+    picture(&kind.into(), data, &KINDS)
+}
+
 /// Arguments as text: an object, as every server that parses them wants.
 fn arguments(value: &Value) -> Checked {
     let text = text(value, "the arguments of a call")?;
@@ -127,9 +149,9 @@ impl Open {
 mod tests {
     use super::check;
     use expect_test::{Expect, expect};
-    use model::{Message, Prompt, SentCall, render};
+    use model::{Message, Prompt, SentCall, SentPart, SentPicture, render};
     use serde_json::json;
-    use trace::{CallId, ModelSpec, Part, Said, Seq, Status, ToolSpec};
+    use trace::{CallId, ModelSpec, Said, Seq, Status, ToolSpec};
 
     const WIRES: [(&str, &str); 4] = [
         ("openai-chat", "openai-compatible"),
@@ -147,13 +169,16 @@ mod tests {
         };
         let call = |id: &str| Said::Call { id: id.to_owned(), name: "bash".to_owned(), arguments: "{}".to_owned() };
         let sent = |index| SentCall { id: CallId::new(Seq(2), index), name: "bash".to_owned(), arguments: "{}".to_owned() };
-        let result = |index| {
-            let content = vec![Part::text(format!("r{index}"))];
-            Message::Result { id: CallId::new(Seq(2), index), status: Status::Ok, content }
-        };
+        let result = |index, content| Message::Result { id: CallId::new(Seq(2), index), status: Status::Ok, content };
+        let picture = || SentPart::Picture(SentPicture::of(&crate::story::png()).unwrap());
         let parts = vec![Said::Opaque { wire: wire.to_owned(), json: thought }, call("x"), call("y")];
         let reply = Message::Reply { parts, calls: vec![sent(0), sent(1)] };
-        vec![Message::User(vec![Part::text("go")]), reply, result(0), result(1)]
+        vec![
+            Message::User(vec![SentPart::text("go"), picture()]),
+            reply,
+            result(0, vec![SentPart::text("r0")]),
+            result(1, vec![SentPart::text("r1"), picture()]),
+        ]
     }
 
     fn body(wire: &str, provider: &str, messages: &[Message]) -> String {
@@ -247,11 +272,11 @@ mod tests {
         say(
             |_, body| body.replacen(r#""go""#, r#""go","x":1"#, 1),
             expect![[r#"
-            openai-chat: a user message has the unknown field `x`
-            openai-responses: a part of a message has the unknown field `x`
-            anthropic-messages: words of the user has the unknown field `x`
-            gemini: words of the user has the unknown field `x`
-        "#]],
+                openai-chat: a part of a message has the unknown field `x`
+                openai-responses: a part of a message has the unknown field `x`
+                anthropic-messages: words of the user has the unknown field `x`
+                gemini: words of the user has the unknown field `x`
+            "#]],
         );
     }
 
@@ -279,6 +304,45 @@ mod tests {
                 gemini: arguments that are no object: []
             "#]],
         );
+    }
+
+    #[test]
+    fn a_picture_is_base64_of_a_known_kind() {
+        say(
+            |_, body| body.replacen("iVBORw0KGgo", "iVBORw0KGg", 1),
+            expect![[r#"
+            openai-chat: a picture that is not base64
+            openai-responses: a picture that is not base64
+            anthropic-messages: a picture that is not base64
+            gemini: a picture that is not base64
+        "#]],
+        );
+        say(
+            |_, body| body.replacen("image/png", "image/bmp", 1),
+            expect![[r#"
+            openai-chat: a picture of the kind image/bmp
+            openai-responses: a picture of the kind image/bmp
+            anthropic-messages: a picture of the kind image/bmp
+            gemini: a picture of the kind image/bmp
+        "#]],
+        );
+        say(
+            |wire, body| match wire {
+                "openai-chat" | "openai-responses" => body.replacen(r#","detail":"high""#, r#","size":"high""#, 1),
+                "anthropic-messages" => body.replacen(r#""type":"base64""#, r#""type":"url""#, 1),
+                _ => body.replacen(r#""inlineData""#, r#""fileData""#, 1),
+            },
+            expect![[r#"
+                openai-chat: a picture has the unknown field `size`
+                openai-responses: a picture has the unknown field `size`
+                anthropic-messages: the type of a source is "url", not "base64"
+                gemini: a part that does not hold one thing: {"fileData":{"data":"iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","mimeType":"image/png"}}
+            "#]],
+        );
+        let failed = only("anthropic-messages", &[0, 1, 2, 3])
+            .replace(r#""tool_use_id":"c2_1""#, r#""is_error":true,"tool_use_id":"c2_1""#);
+        expect!["all content must be type text if is_error is true"]
+            .assert_eq(&check("anthropic-messages", &failed).unwrap_err());
     }
 
     #[test]

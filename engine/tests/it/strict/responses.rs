@@ -1,6 +1,6 @@
 //! OpenAI Responses, with nothing stored.
 
-use super::{Checked, Open, arguments, at_least, is, list, name, object, schema, text};
+use super::{Checked, Open, arguments, at_least, data_url, is, list, name, object, schema, text};
 use serde_json::Value;
 
 pub(super) fn check(body: &Value) -> Checked {
@@ -73,7 +73,9 @@ pub(super) fn check(body: &Value) -> Checked {
             }
             ("function_call_output", None) => {
                 object(item, "a result", &["type", "call_id", "output"], &[])?;
-                text(&item["output"], "a result")?;
+                if !item["output"].is_string() {
+                    content(&item["output"], "input_text")?;
+                }
                 open.result(name(&item["call_id"], "the id of a result")?)?;
                 "tool"
             }
@@ -89,6 +91,11 @@ pub(super) fn check(body: &Value) -> Checked {
 
 fn content(value: &Value, kind: &str) -> Checked {
     for part in list(value, "the content of a message")? {
+        if kind == "input_text" && part["type"] == "input_image" {
+            object(part, "a picture", &["type", "image_url"], &["detail"])?;
+            data_url(&part["image_url"])?;
+            continue;
+        }
         object(part, "a part of a message", &["type", "text"], &[])?;
         is(&part["type"], kind, "the type of a part")?;
         text(&part["text"], "a part of a message")?;

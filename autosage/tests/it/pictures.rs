@@ -1,0 +1,113 @@
+//! Pictures on every wire and through the real binary: what a server receives of them, and what is refused before that.
+
+use crate::support::server::{Server, Wire};
+use crate::support::{Place, script};
+use serde_json::Value;
+use trace::{Part, What};
+
+/// A PNG of 16×9 pixels, and the same in base64.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x09\x08\x06\0\0\0";
+const BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAJCAYAAAA=";
+
+/// The places of a request at which the picture stands, as paths into its JSON.
+fn places(body: &str) -> Vec<String> {
+    fn look(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.contains(BASE64) => found.push(path.to_owned()),
+            Value::Array(all) => {
+                all.iter().enumerate().for_each(|(place, value)| look(value, &format!("{path}/{place}"), found));
+            }
+            Value::Object(all) => all.iter().for_each(|(name, value)| look(value, &format!("{path}/{name}"), found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    look(&serde_json::from_str(body).unwrap(), "", &mut found);
+    found
+}
+
+fn put(place: &Place, name: &str, bytes: &[u8]) -> String {
+    let path = place.work().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_picture_of_the_task_and_one_that_is_read_reach_the_server() {
+    let read = r#"[{"calls": [{"name": "read", "arguments": {"path": "shape"}}]}]"#;
+    for wire in Wire::ALL {
+        let (place, server) = (Place::new(&format!("pictures-{wire:?}")), Server::start(script(read)));
+        let (shape, work) = (put(&place, "shape", PNG), place.work().display().to_string());
+        let mut args = vec!["run", "what is it?", "--image", &shape];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let called = place.start(&args);
+        assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+        assert!(called.err.contains("[picture 16×9 png, 29 bytes]"), "{}", called.err);
+        let bodies = server.bodies();
+        let expected: [&[&str]; 2] = match wire {
+            Wire::Chat => [&["/messages/1/content/0/image_url/url"], &["/messages/4/content/1/image_url/url"]],
+            Wire::Responses => [&["/input/0/content/0/image_url"], &["/input/2/output/1/image_url"]],
+            Wire::Messages => [&["/messages/0/content/0/source/data"], &["/messages/2/content/0/content/1/source/data"]],
+            Wire::Gemini => {
+                [&["/contents/0/parts/0/inlineData/data"], &["/contents/2/parts/0/functionResponse/parts/0/inlineData/data"]]
+            }
+        };
+        assert_eq!(places(&bodies[0]), expected[0], "{wire:?}");
+        assert_eq!(places(&bodies[1]), expected.concat(), "{wire:?}");
+        // The record names both and holds neither.
+        let trace = std::fs::read_to_string(place.run_folder().join("trace.jsonl")).unwrap();
+        assert!(!trace.contains("iVBOR"), "{trace}");
+        let asked = place.events().iter().filter(|event| matches!(event.what, What::Asked(_))).map(|event| event.seq).next_back();
+        let seq = asked.unwrap().to_string();
+        let shown = place.start(&["show", "--last", "--prompt", &seq]);
+        assert_eq!((shown.code, shown.out.trim_end()), (0, bodies[1].as_str()), "{}", shown.err);
+    }
+}
+
+#[test]
+fn a_picture_whose_bytes_are_lost_is_told_as_lost() {
+    for wire in Wire::ALL {
+        let (place, server) = (Place::new(&format!("lost-picture-{wire:?}")), Server::start(Vec::new()));
+        let (shape, work) = (put(&place, "shape.png", PNG), place.work().display().to_string());
+        let mut args = vec!["run", "what is it?", "--image", &shape];
+        args.extend(place.arguments_on(wire, &server, &work));
+        assert_eq!(place.start(&args).code, 0);
+        let events = place.events();
+        let Some(What::Started(started)) = events.first().map(|event| &event.what) else { panic!("no beginning") };
+        let Some(Part::Image { blob, .. }) = started.task.parts.first() else { panic!("no picture") };
+        std::fs::remove_file(place.run_folder().join("blobs").join(blob.to_string())).unwrap();
+        let mut args = vec!["resume", "--last", "-m", "and now?", "--config", "none"];
+        args.extend(wire.arguments(&server.base_url));
+        let called = place.start(&args);
+        assert_eq!(called.code, 0, "{}", called.err);
+        let last = server.bodies().pop().unwrap();
+        assert!(places(&last).is_empty() && last.contains("[picture 16×9 png, 29 bytes: its bytes are lost]"), "{last}");
+    }
+}
+
+#[test]
+fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
+    let (place, server) = (Place::new("no-picture"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let gif = put(&place, "shape.gif", b"GIF89a\x10\0\x09\0\0\0\0");
+    let large = put(&place, "large.png", &[PNG, &[0; 4_000_000]].concat());
+    let words = put(&place, "words.png", b"words");
+    let secret = put(&place, "secret.png", &[PNG, b"ghp_0123456789abcdefghijklmnopqrstuvwxyz"].concat());
+    let missing = place.work().join("missing.png").display().to_string();
+    let cases = [
+        (&gif, Wire::Gemini, "takes no image/gif, so it would not see"),
+        (&large, Wire::Chat, "this picture has 4000029 bytes, and 3932160 are the most that can be sent: make it smaller"),
+        (&words, Wire::Chat, "words.png (--image): this is no picture in PNG, JPEG, GIF or WebP"),
+        (&secret, Wire::Chat, "secret.png holds a secret: leave it out"),
+        (&missing, Wire::Chat, "reading the picture"),
+    ];
+    for (path, wire, words) in cases {
+        let mut args = vec!["run", "what is it?", "--image", path];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let called = place.start(&args);
+        assert_eq!(called.code, 2, "{path}: {}", called.err);
+        assert!(called.err.contains(words), "{path}: {}", called.err);
+    }
+    assert!(server.bodies().is_empty());
+    assert!(std::fs::read_dir(place.home().join("runs")).map_or(true, |mut runs| runs.next().is_none()), "no run is left");
+}
