@@ -42,6 +42,8 @@ pub struct Config {
     pub budget: Limits,
     /// Rights beyond the workspace.
     pub grant: Rights,
+    /// Whether a run may ring and title the window, at a terminal; a key of the person's alone.
+    pub bell: Option<bool>,
     /// MCP servers by name, as they are written. They are not used yet.
     pub mcp: BTreeMap<String, String>,
     /// The person's own instructions for every run, from AGENTS.md beside the file.

@@ -82,7 +82,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     wiring::refuse_unkept(&terms, kind, &grant)?;
     let (access, rules) = (wiring::access(&terms), Rules::of(rules.as_ref()));
     let other_terms = (terms != *before).then_some(terms);
-    let view = View::new(args.view.output(), parts);
+    let view = View::new(args.view.output(), parts).ringing(config.bell);
     thinker.mask(&started.run, &started.facts.date, &workspace, home, parts);
     let observer = observer(&view, &thinker, parts);
     warn_of_weak_walls(kind, &view);

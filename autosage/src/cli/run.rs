@@ -115,7 +115,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
         instructions: config.instructions.clone(),
         durability: args.durability.unwrap_or_default(),
         follow_up,
-        view: View::new(args.view.output(), parts),
+        view: View::new(args.view.output(), parts).ringing(config.bell),
     };
     begin(order, home, parts)
 }

@@ -138,6 +138,7 @@ impl Session<'_> {
             Err(failure) => Err(failure),
         };
         environments.close().await;
+        self.view.leave();
         outcome.map(|outcome| outcome.exit_code())
     }
 
@@ -194,7 +195,7 @@ impl Session<'_> {
                 outcome = &mut turn => return Ok(outcome?),
                 () = signals.next() => {
                     if stopping {
-                        self.view.rest();
+                        self.view.leave();
                         self.view.say("ended at once; the record stands\n");
                         std::process::exit(130);
                     }

@@ -1,17 +1,22 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
+mod calls;
+
+use self::calls::Texts;
+use super::plan;
 use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
 use engine::Questions;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tools::{Plan, Stage};
 use trace::{
-    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Observed, Recovered, Replied, RunId, Said, Seq, Started,
-    Status, Stop, Switched, Timestamp, Verdict, Verified, What, text_of,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Recovered, Replied, RunId, Said, Seq, Started, Stop,
+    Switched, Timestamp, Verdict, Verified, What,
 };
 
 /// Lines of an observation that are shown.
 const OUTPUT_LINES: usize = 6;
-/// Lines of a command, of a task, or of each side of an edit that are shown.
+/// Lines of a command or of a task that are shown.
 const COMMAND_LINES: usize = 8;
 /// Lines of an agent's reason for wanting more that are shown.
 const WHY_LINES: usize = 4;
@@ -42,6 +47,13 @@ pub struct Story {
     estimated: bool,
     /// Whether the attempts of the request that goes on were told as they failed.
     waits_told: bool,
+    /// What the agent is about to do, by its own list.
+    plan: Plan,
+    /// Whether it was changed since it was last told whole.
+    plan_changed: bool,
+    /// Whether it stands beside the story all the time, so that its changes are not told.
+    plan_apart: bool,
+    texts: Texts,
 }
 
 /// How a piece of text looks.
@@ -58,9 +70,44 @@ impl Story {
     /// A story for lines of `width` columns.
     pub fn new(colour: Colour, width: usize, name: &str) -> Story {
         let (name, questions, open) = (name.to_owned(), Questions::default(), BTreeMap::new());
-        let mut story = Story { colour, width, name, run: None, questions, open, estimated: false, waits_told: false };
+        let mut story = Story {
+            colour,
+            width,
+            name,
+            run: None,
+            questions,
+            open,
+            estimated: false,
+            waits_told: false,
+            plan: Plan::default(),
+            plan_changed: false,
+            plan_apart: false,
+            texts: Texts::default(),
+        };
         story.fit(width);
         story
+    }
+
+    /// The plan stands beside the story, by whoever shows [`Story::plan`]: its changes are not told one by one.
+    pub fn set_plan_apart(&mut self) {
+        self.plan_apart = true;
+    }
+
+    /// What the agent is about to do, as far as something of it is left: at most `most` lines.
+    pub fn plan(&self, most: usize) -> String {
+        match self.plan.items.iter().all(|step| step.status == Stage::Done) {
+            true => String::new(),
+            false => self.steps(most),
+        }
+    }
+
+    fn steps(&self, most: usize) -> String {
+        let width = self.width.saturating_sub(1);
+        let line = |(stage, line): (Stage, String)| {
+            let look = if stage == Stage::Doing { Look::Bold } else { Look::Dim };
+            self.paint(look, &format!("{}\n", cut_to(&line, width)))
+        };
+        plan::steps(&self.plan, most).into_iter().map(line).collect()
     }
 
     /// From here on lines have `width` columns.
@@ -249,48 +296,6 @@ impl Story {
         }
     }
 
-    fn observed(&self, called: &Called, observed: &Observed) -> String {
-        match (called.tool.as_str(), observed.status) {
-            ("submit", Status::Ok) => return String::new(),
-            ("edit", Status::Ok) => return self.edited(called, &text_of(&observed.content)),
-            _ => {}
-        }
-        // As a shell shows it.
-        let headline = headline(&called.tool, called.arguments.as_ref(), &called.raw).replace('\n', "\n> ");
-        let mut text = self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, ""));
-        let words = text_of(&observed.content);
-        let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
-        // The agent is told the exit code in its own line; a person is told once, in red.
-        let words = match &exit {
-            Some(exit) => words.trim_end().strip_suffix(&format!("[{exit}]")).unwrap_or(&words).trim_end(),
-            None => words.trim_end(),
-        };
-        text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
-        if observed.status != Status::Ok {
-            // Where a call was cut off, its length says nothing.
-            let took = if observed.took_ms > 0 { format!(" · {}", length(observed.took_ms)) } else { String::new() };
-            let how = exit.unwrap_or_else(|| observed.status.word().replace('_', " "));
-            text.push_str(&self.paint(Look::Bad, &format!("  {how}{took}\n")));
-        }
-        text.push('\n');
-        text
-    }
-
-    /// An edit as what went and what came.
-    fn edited(&self, called: &Called, words: &str) -> String {
-        let (old, new) = (argument(called, "old").unwrap_or_default(), argument(called, "new").unwrap_or_default());
-        let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-        let same = |(a, b): &(&&str, &&str)| a == b;
-        let before = old.iter().zip(&new).take_while(same).count();
-        (old, new) = (old.split_off(before), new.split_off(before));
-        let behind = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
-        old.truncate(old.len() - behind);
-        new.truncate(new.len() - behind);
-        let went = self.paint(Look::Bad, &self.lines(&old.join("\n"), COMMAND_LINES, "  - "));
-        let came = self.paint(Look::Good, &self.lines(&new.join("\n"), COMMAND_LINES, "  + "));
-        format!("{}{went}{came}\n", self.paint(Look::Command, &self.lines(words, 1, "")))
-    }
-
     fn verified(&self, verified: &Verified) -> String {
         let mut text = String::new();
         for check in &verified.checks {
@@ -318,14 +323,17 @@ impl Story {
         text
     }
 
-    fn finished(&self, finished: &Finished) -> String {
+    fn finished(&mut self, finished: &Finished) -> String {
         let look = if finished.outcome.exit_code() == 0 { Look::Good } else { Look::Bad };
         let money = finished.cost_nano_usd.map_or("unpriced".to_owned(), |cost| cost.to_string());
         let tokens = format!("{} tokens{}", grouped(finished.usage.total()), if self.estimated { " (estimated)" } else { "" });
         let turns = counted(finished.turns, "turn");
         let head = format!("{} · {turns} · {tokens} · {money} · {}", finished.outcome.word(), length(finished.active_ms));
         let reason = finished.outcome.reason().map(|reason| self.prose(reason, usize::MAX, "")).unwrap_or_default();
-        format!("{}\n{reason}", self.paint(look, &head))
+        // A plan stands once more where it ends, if it was worked on.
+        let plan = if std::mem::take(&mut self.plan_changed) { self.steps(usize::MAX) } else { String::new() };
+        let plan = if plan.is_empty() { plan } else { plan + "\n" };
+        format!("{plan}{}\n{reason}", self.paint(look, &head))
     }
 
     /// The first `most` lines of `text`, made harmless, cut to the width, each behind `margin`.
@@ -387,6 +395,11 @@ pub fn headline(tool: &str, arguments: Option<&Value>, raw: &str) -> String {
     match (tool, argument("command"), argument("path"), argument("pattern"), argument("answer")) {
         ("bash", Some(command), ..) => format!("$ {command}"),
         ("submit", .., Some(answer)) => format!("submit\n{answer}"),
+        ("plan", ..) => "plan".to_owned(),
+        ("find", _, path, ..) => {
+            let below = path.map(|path| format!(" in {path}")).unwrap_or_default();
+            argument("glob").map_or_else(|| format!("find {raw}"), |glob| format!("find {glob}{below}"))
+        }
         ("search", _, path, Some(pattern), _) => {
             format!("search {pattern}{}", path.map(|path| format!(" in {path}")).unwrap_or_default())
         }

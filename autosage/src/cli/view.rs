@@ -1,15 +1,19 @@
 //! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
 
+mod live;
+mod signals;
+
+use self::live::{Live, Size};
+use self::signals::Signals;
 use super::args::Output;
 use super::failure::Failure;
 use super::print;
-use super::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
 use super::story::{Colour, Story};
 use crate::{Parts, Person, Printer};
 use engine::{Ledger, Questions};
 use model::Heard;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{ApprovalAsked, Clock, Event, Finished, Millis, NanoUsd, Outcome, Seq, Timestamp, What};
+use trace::{ApprovalAsked, Event, Finished, Outcome, Seq, What};
 
 /// How a run is shown. Shared by the record (events), the model (words) and the ticker.
 #[derive(Clone)]
@@ -30,39 +34,6 @@ struct Answers {
     given: Option<Seq>,
 }
 
-/// The line below the story, redrawn while something goes on.
-struct Live {
-    clock: Arc<dyn Clock>,
-    ledger: Ledger,
-    /// The last words that were heard of the reply that is coming.
-    words: String,
-    /// What those words are.
-    voice: Option<Voice>,
-    /// Until when the model's server lets us wait.
-    waiting: Option<Timestamp>,
-    since: Millis,
-    frame: usize,
-    width: usize,
-    running: bool,
-    drawn: bool,
-    /// Whether the next event is what a person has just typed, which stands on the screen already.
-    typed: bool,
-}
-
-/// Which words of a model are heard.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Voice {
-    /// What the model says.
-    Text,
-    /// What it thinks.
-    Reasoning,
-}
-
-/// Columns below which words tell nothing.
-const SOME_WORDS: usize = 16;
-
-const FRAMES: [char; 4] = ['·', '•', '●', '•'];
-
 impl View {
     /// The view for `--json`, for a person at a terminal, or for a log.
     pub fn new(output: Output, parts: &Parts) -> View {
@@ -70,26 +41,24 @@ impl View {
             Output::Lines => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
             Output::Answer => {
                 let (colour, width) = look(parts);
-                let story = Story::new(colour, width, &parts.name);
-                let live = || Live {
-                    clock: parts.clock.clone(),
-                    ledger: Ledger::default(),
-                    words: String::new(),
-                    voice: None,
-                    waiting: None,
-                    since: parts.clock.elapsed(),
-                    frame: 0,
-                    width,
-                    running: true,
-                    drawn: false,
-                    typed: false,
-                };
-                let status =
-                    (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| Box::new(live()));
+                let mut story = Story::new(colour, width, &parts.name);
+                let status = (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| {
+                    story.set_plan_apart();
+                    let signals = (colour == Colour::On).then(Signals::default);
+                    Box::new(Live::new(parts.clock.clone(), Size::of_terminal(), signals))
+                });
                 Shown::Story { story, printer: parts.err.clone(), status, answers: None }
             }
         };
         View(Arc::new(Mutex::new(shown)))
+    }
+
+    /// The same, which neither rings nor titles the window where the person's configuration says so.
+    pub fn ringing(self, bell: Option<bool>) -> View {
+        if let (Some(false), Shown::Story { status: Some(live), .. }) = (bell, &mut *self.lock()) {
+            live.signals = None;
+        }
+        self
     }
 
     /// An event was written.
@@ -111,9 +80,9 @@ impl View {
                     Some(live) => {
                         let cleared = live.clear();
                         let text = if std::mem::take(&mut live.typed) { "\n".to_owned() } else { text };
-                        live.take_in(event);
+                        let signals = live.take_in(event);
                         let drawn = if live.running { live.draw(story) } else { asks };
-                        print(printer, &format!("{cleared}{text}{drawn}"));
+                        print(printer, &format!("{cleared}{text}{drawn}{signals}"));
                     }
                 }
             }
@@ -129,28 +98,7 @@ impl View {
                     print(printer, &story.wait(until, reason));
                 }
             }
-            Shown::Story { status: Some(live), .. } => match heard {
-                Heard::Text(words) | Heard::Reasoning(words) => {
-                    live.waiting = None;
-                    let voice = if matches!(heard, Heard::Text(_)) { Voice::Text } else { Voice::Reasoning };
-                    if live.voice.replace(voice) != Some(voice) {
-                        live.words.clear();
-                    }
-                    live.words.push_str(words);
-                    let start = live.words.len().saturating_sub(400);
-                    let start = (start..live.words.len()).find(|at| live.words.is_char_boundary(*at)).unwrap_or(0);
-                    live.words.drain(..start);
-                }
-                Heard::Call { name } => {
-                    live.voice = None;
-                    live.words = format!("calls {name}");
-                }
-                Heard::Waiting { until, reason } => {
-                    live.waiting = Some(until);
-                    live.voice = None;
-                    live.words = reason.to_owned();
-                }
-            },
+            Shown::Story { status: Some(live), .. } => live.hear(heard),
         }
     }
 
@@ -159,10 +107,9 @@ impl View {
         if let Shown::Story { story, printer, status: Some(live), .. } = &mut *self.lock()
             && live.running
         {
-            live.frame += 1;
-            live.width = columns_of_terminal();
-            story.fit(live.width);
-            let text = format!("{}{}", live.clear(), live.draw(story));
+            let cleared = live.clear();
+            story.fit(live.tick(Size::of_terminal()));
+            let text = cleared + &live.draw(story);
             print(printer, &text);
         }
     }
@@ -172,6 +119,14 @@ impl View {
         if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
             live.running = false;
             let text = live.clear();
+            print(printer, &text);
+        }
+    }
+
+    /// The session ends: the terminal is left as it was found.
+    pub fn leave(&self) {
+        if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
+            let text = live.clear() + &live.leave();
             print(printer, &text);
         }
     }
@@ -220,8 +175,7 @@ impl View {
         if let Shown::Story { story, printer, status, answers } = &mut *self.lock() {
             let asks = story.question().is_some();
             if let Some(live) = status {
-                live.running = !asks;
-                live.since = live.clock.elapsed();
+                live.work(asks);
             }
             if asks {
                 print(printer, &answers.as_ref().map_or_else(|| story.how_to_answer(), Answers::prompt));
@@ -273,10 +227,11 @@ impl View {
         let mut questions = Questions::default();
         events.iter().for_each(|event| questions.fold(event));
         let open = questions.open().map(|(seq, _)| seq);
-        if let Shown::Story { story, printer, .. } = &mut *self.lock() {
+        if let Shown::Story { story, printer, status, .. } = &mut *self.lock() {
             let shown = events.iter().enumerate().filter(|(index, event)| *index == 0 || Some(event.seq) == open);
             let told: String = shown.map(|(_, event)| story.tell(event)).collect();
-            print(printer, &told);
+            let signals = status.as_mut().map(|live| events.iter().take(1).map(|event| live.take_in(event)).collect());
+            print(printer, &(told + &signals.unwrap_or_else(String::new)));
         }
     }
 
@@ -296,60 +251,6 @@ impl Answers {
     }
 }
 
-impl Live {
-    fn take_in(&mut self, event: &Event) {
-        self.ledger.fold(event);
-        match &event.what {
-            What::Asked(_) | What::Called(_) => {
-                self.words.clear();
-                self.waiting = None;
-                self.since = self.clock.elapsed();
-                self.running = true;
-            }
-            What::Finished(_) | What::ApprovalAsked(_) => self.running = false,
-            What::Started(_)
-            | What::Delivered(_)
-            | What::Replied(_)
-            | What::Switched(_)
-            | What::Observed(_)
-            | What::Verified(_)
-            | What::Granted(_)
-            | What::Recovered(_)
-            | What::Unknown { .. } => {}
-        }
-    }
-
-    /// What takes the line away, if it stands.
-    fn clear(&mut self) -> String {
-        if std::mem::take(&mut self.drawn) { "\r\x1b[2K".to_owned() } else { String::new() }
-    }
-
-    fn draw(&mut self, story: &Story) -> String {
-        self.drawn = true;
-        let doing = match (self.waiting, story.going_on()) {
-            (Some(until), _) => format!("waiting until {until}"),
-            (None, Some(call)) => call,
-            (None, None) => "thinking".to_owned(),
-        };
-        let money = match self.ledger.cost() {
-            Some(NanoUsd(0)) => String::new(),
-            Some(cost) => format!(" · {cost}"),
-            None => " · unpriced".to_owned(),
-        };
-        let turns = counted(self.ledger.turns, "turn");
-        let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
-        let seconds = self.clock.elapsed().saturating_sub(self.since) / 1000;
-        let lasted = if seconds > 0 { format!(" · {}", length(seconds * 1000)) } else { String::new() };
-        let head =
-            format!("{} {}{lasted} · {spent}  ", FRAMES[self.frame % FRAMES.len()], cut_to(&clean(&doing), self.width / 2));
-        let words = clean(self.words.lines().last().unwrap_or_default());
-        // The end of what was heard stays in sight, so that it is seen to grow.
-        let room = self.width.saturating_sub(1 + columns(&head));
-        let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
-        story.quiet(&cut_to(&line, self.width.saturating_sub(1)))
-    }
-}
-
 /// Whether standard error takes colours, and how wide it is.
 pub fn look(parts: &Parts) -> (Colour, usize) {
     let colour = match (parts.person, parts.variable("NO_COLOR"), parts.variable("TERM")) {
@@ -357,14 +258,8 @@ pub fn look(parts: &Parts) -> (Colour, usize) {
         (Person::AtTerminal, None, _) => Colour::On,
     };
     let width = match parts.person {
-        Person::AtTerminal => columns_of_terminal(),
+        Person::AtTerminal => Size::of_terminal().columns,
         Person::Absent => 120,
     };
     (colour, width)
-}
-
-/// How wide the terminal is now; it may be resized at any time.
-fn columns_of_terminal() -> usize {
-    let width = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-    if width == 0 { 80 } else { width }
 }

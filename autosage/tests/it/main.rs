@@ -16,6 +16,7 @@ mod pictures;
 mod record;
 mod scenarios;
 mod secrets;
+mod seen;
 mod support;
 mod trust;
 mod walls;

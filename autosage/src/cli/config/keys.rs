@@ -10,8 +10,10 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
-const TOP: [&str; 12] =
-    ["model", "models", "fallback", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp"];
+const TOP: [&str; 13] = [
+    "model", "models", "fallback", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp",
+    "bell",
+];
 const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
 const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
 const ALLOW: [&str; 2] = ["write", "network"];
@@ -103,6 +105,10 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
                 args::duration(&typed(value)?).ok()
             })
             .map(millis);
+    }
+    match origin {
+        Origin::Person { .. } => config.bell = top.get("bell", "true or false", found, DeValue::as_bool),
+        Origin::Project { .. } => top.refuse("bell", "how a run calls a person is for their own configuration to say", found),
     }
     let path = |value: &DeValue<'_>| absolute(&text(value)?, origin);
     let paths = "a list of paths: absolute, or from the folder of this file, or from ~/";
@@ -393,6 +399,7 @@ mod tests {
                         "S",
                     ],
                 },
+                bell: None,
                 mcp: {
                     "fetch": "{ args = [\"x\", 1], command = \"uvx\" }",
                 },
@@ -429,7 +436,7 @@ mod tests {
             "turns = 4\nmax = 1\n  base-url = \"x\"\nnetwork = true\n",
             expect![[r#"
                 1:1: unknown key `turns`: did you mean `budget.turns`?
-                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp
+                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell
                 3:3: unknown key `base-url`: did you mean `base_url`?
                 4:1: unknown key `network`: did you mean `grant.network`?
             "#]],

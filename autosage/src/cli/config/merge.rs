@@ -63,6 +63,7 @@ fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Usual) 
         budget,
         grant,
         mcp,
+        bell: _,
         instructions: _,
         catalog: _,
     } = project;

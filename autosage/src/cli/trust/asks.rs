@@ -65,6 +65,7 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
         grant,
         mcp,
         instructions: _,
+        bell: _,
     } = settings;
     let Rights { read, write, network, secrets } = grant;
     let listed = |model: &&String| !person.models.contains(model) && person.model.as_ref() != Some(model);

@@ -1,0 +1,201 @@
+//! What stands below the story while something goes on, and is redrawn: the plan, and a quiet line.
+
+use super::signals::Signals;
+use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
+use crate::cli::story::Story;
+use engine::Ledger;
+use model::Heard;
+use std::sync::Arc;
+use trace::{Clock, Event, Millis, NanoUsd, Timestamp, What};
+
+/// Columns below which words tell nothing.
+const SOME_WORDS: usize = 16;
+/// The most lines of the plan, and the rows of a terminal that has room for them.
+const PLAN_LINES: usize = 6;
+const ROWS_FOR_PLAN: usize = 16;
+/// The most bytes that are kept of what is heard.
+const HEARD: usize = 400;
+
+const FRAMES: [char; 4] = ['·', '•', '●', '•'];
+
+/// How large a terminal is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub columns: usize,
+    pub rows: usize,
+}
+
+impl Size {
+    /// The size of the terminal now; it may be resized at any time.
+    pub fn of_terminal() -> Size {
+        let or = |value: u16, usual: usize| if value == 0 { usual } else { usize::from(value) };
+        let size = rustix::termios::tcgetwinsize(std::io::stderr());
+        size.map_or(Size { columns: 80, rows: 24 }, |size| Size { columns: or(size.ws_col, 80), rows: or(size.ws_row, 24) })
+    }
+}
+
+/// Which words of a model are heard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// What the model says.
+    Text,
+    /// What it thinks.
+    Reasoning,
+}
+
+/// What is drawn below the story.
+pub struct Live {
+    clock: Arc<dyn Clock>,
+    ledger: Ledger,
+    /// The last words that were heard of the reply that is coming.
+    words: String,
+    /// What those words are.
+    voice: Option<Voice>,
+    /// Until when the model's server lets us wait.
+    waiting: Option<Timestamp>,
+    /// Since when what goes on does so.
+    since: Millis,
+    /// When the turn of the user began.
+    began: Millis,
+    frame: usize,
+    size: Size,
+    pub running: bool,
+    /// Lines that stand.
+    drawn: usize,
+    /// Whether the next event is what a person has just typed, which stands on the screen already.
+    pub typed: bool,
+    /// What calls a person who looks elsewhere; none where that is not wanted.
+    pub signals: Option<Signals>,
+}
+
+impl Live {
+    pub fn new(clock: Arc<dyn Clock>, size: Size, signals: Option<Signals>) -> Live {
+        let now = clock.elapsed();
+        Live {
+            clock,
+            ledger: Ledger::default(),
+            words: String::new(),
+            voice: None,
+            waiting: None,
+            since: now,
+            began: now,
+            frame: 0,
+            size,
+            running: true,
+            drawn: 0,
+            typed: false,
+            signals,
+        }
+    }
+
+    /// Words came from the model.
+    pub fn hear(&mut self, heard: Heard<'_>) {
+        match heard {
+            Heard::Text(words) | Heard::Reasoning(words) => {
+                self.waiting = None;
+                let voice = if matches!(heard, Heard::Text(_)) { Voice::Text } else { Voice::Reasoning };
+                if self.voice.replace(voice) != Some(voice) {
+                    self.words.clear();
+                }
+                self.words.push_str(words);
+                let start = self.words.ceil_char_boundary(self.words.len().saturating_sub(HEARD));
+                self.words.drain(..start);
+            }
+            Heard::Call { name } => {
+                self.voice = None;
+                self.words = format!("calls {name}");
+            }
+            Heard::Waiting { until, reason } => {
+                self.waiting = Some(until);
+                self.voice = None;
+                self.words = reason.to_owned();
+            }
+        }
+    }
+
+    /// Time has passed, and the terminal may have another size. Answers with how wide it is.
+    pub fn tick(&mut self, size: Size) -> usize {
+        self.frame += 1;
+        self.size = size;
+        size.columns
+    }
+
+    /// A turn of the user begins, or goes on with a question that `asks`.
+    pub fn work(&mut self, asks: bool) {
+        self.running = !asks;
+        self.since = self.clock.elapsed();
+        self.began = self.since;
+    }
+
+    /// What leaves the terminal as it was found.
+    pub fn leave(&mut self) -> String {
+        self.signals.as_mut().map(Signals::leave).unwrap_or_default()
+    }
+
+    /// An event was written. Answers with what tells a person who looks elsewhere of it.
+    pub fn take_in(&mut self, event: &Event) -> String {
+        self.ledger.fold(event);
+        match &event.what {
+            What::Asked(_) | What::Called(_) => {
+                self.words.clear();
+                self.waiting = None;
+                self.since = self.clock.elapsed();
+                self.running = true;
+            }
+            What::Finished(_) | What::ApprovalAsked(_) => self.running = false,
+            What::Started(_)
+            | What::Delivered(_)
+            | What::Replied(_)
+            | What::Switched(_)
+            | What::Observed(_)
+            | What::Verified(_)
+            | What::Granted(_)
+            | What::Recovered(_)
+            | What::Unknown { .. } => {}
+        }
+        let lasted = self.clock.elapsed().saturating_sub(self.began);
+        self.signals.as_mut().map(|signals| signals.of(event, lasted)).unwrap_or_default()
+    }
+
+    /// What takes away what is drawn, if it stands.
+    pub fn clear(&mut self) -> String {
+        match std::mem::take(&mut self.drawn) {
+            0 => String::new(),
+            lines => "\r\x1b[2K".to_owned() + &"\x1b[1A\x1b[2K".repeat(lines - 1),
+        }
+    }
+
+    /// The plan, as far as there is room, and the line below it.
+    pub fn draw(&mut self, story: &Story) -> String {
+        let plan = if self.size.rows < ROWS_FOR_PLAN { String::new() } else { story.plan(PLAN_LINES) };
+        self.drawn = plan.lines().count() + 1;
+        plan + &self.line(story)
+    }
+
+    fn line(&self, story: &Story) -> String {
+        let doing = match (self.waiting, story.going_on()) {
+            (Some(until), _) => format!("waiting until {until}"),
+            (None, Some(call)) => call,
+            (None, None) => "thinking".to_owned(),
+        };
+        let money = match self.ledger.cost() {
+            Some(NanoUsd(0)) => String::new(),
+            Some(cost) => format!(" · {cost}"),
+            None => " · unpriced".to_owned(),
+        };
+        let turns = counted(self.ledger.turns, "turn");
+        let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
+        let seconds = self.clock.elapsed().saturating_sub(self.since) / 1000;
+        let lasted = if seconds > 0 { format!(" · {}", length(seconds * 1000)) } else { String::new() };
+        let head = format!(
+            "{} {}{lasted} · {spent}  ",
+            FRAMES[self.frame % FRAMES.len()],
+            cut_to(&clean(&doing), self.size.columns / 2)
+        );
+        let words = clean(self.words.lines().last().unwrap_or_default());
+        // The end of what was heard stays in sight, so that it is seen to grow.
+        let room = self.size.columns.saturating_sub(1 + columns(&head));
+        let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
+        story.quiet(&cut_to(&line, self.size.columns.saturating_sub(1)))
+    }
+}

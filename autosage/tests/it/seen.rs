@@ -1,0 +1,145 @@
+//! What a person sees of a run: plans, changes of files, and what calls them back to the terminal.
+
+use crate::support::Place;
+use crate::support::server::{Server, call};
+use expect_test::expect;
+use serde_json::{Value, json};
+use std::fs;
+
+fn plan(stages: [&str; 2]) -> Value {
+    let steps = ["Read the notes", "Mend the second line"].into_iter().zip(stages);
+    json!({"items": steps.map(|(text, status)| json!({"text": text, "status": status})).collect::<Vec<_>>()})
+}
+
+fn run<'a>(place: &'a Place, server: &'a Server, work: &'a str) -> Vec<&'a str> {
+    [vec!["run", "Mend the notes"], place.arguments(server, work)].concat()
+}
+
+/// The story without its head and its last lines, in which times stand.
+fn story(text: &str) -> String {
+    let from = text.find("Mend the notes\n").unwrap();
+    text[from..text.rfind("done · ").unwrap()].to_owned()
+}
+
+#[test]
+fn plans_and_changes_are_told_in_logs_as_in_show() {
+    let server = Server::start(vec![
+        call("plan", plan(["doing", "pending"])),
+        call("read", json!({"path": "notes.txt"})),
+        call("plan", plan(["done", "doing"])),
+        call("edit", json!({"path": "notes.txt", "old": "one\ntwo\nthree", "new": "one\nTWO\nthree"})),
+        call("write", json!({"path": "test.sh", "content": "set -e\ngrep -q TWO notes.txt\n"})),
+        call("write", json!({"path": "test.sh", "content": "set -e\ngrep -q TWO notes.txt\necho passed\n"})),
+        call("find", json!({"glob": "*.sh"})),
+        call("plan", plan(["done", "done"])),
+    ]);
+    let place = Place::new("seen");
+    place.write("notes.txt", "one\ntwo\nthree\nfour\n");
+    let work = place.work().display().to_string();
+    let called = place.start(&run(&place, &server, &work));
+    assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+    expect![[r#"
+        Mend the notes
+
+        plan · 0 of 2 steps done · Read the notes
+
+        read notes.txt
+          1    one
+          2    two
+          3    three
+          4    four
+
+        plan · 1 of 2 steps done · Mend the second line
+
+        edited notes.txt: line 2
+            one
+          - two
+          + TWO
+            three
+
+        made test.sh (2 lines)
+          + set -e
+          + grep -q TWO notes.txt
+
+        replaced test.sh (3 lines)
+            set -e
+            grep -q TWO notes.txt
+          + echo passed
+
+        find *.sh
+          test.sh
+
+        plan · 2 of 2 steps done
+
+        Done.
+
+        ✓ Read the notes
+        ✓ Mend the second line
+
+    "#]]
+    .assert_eq(&story(&called.err));
+    let shown = place.start(&["show", "--last"]);
+    assert_eq!(story(&shown.out), story(&called.err), "a record tells the same");
+}
+
+#[test]
+fn nothing_of_a_model_reaches_a_terminal_raw() {
+    let bad = "a\u{1b}]2;gone\u{7}\u{9b}2J\u{202e}b";
+    let server = Server::start(vec![
+        call("plan", json!({"items": [{"text": bad, "status": "doing"}]})),
+        call("write", json!({"path": "a.txt", "content": bad})),
+        call("edit", json!({"path": "a.txt", "old": bad, "new": format!("{bad}{bad}")})),
+        call("find", json!({"glob": bad})),
+        call("find", json!({"glob": "*.txt", "path": bad})),
+        call("plan", json!({"items": bad})),
+    ]);
+    let place = Place::new("seen-raw");
+    let work = place.work().display().to_string();
+    let called = place.at_terminal(&run(&place, &server, &work), &[("TERM", "xterm-256color")], &[("\n› ", &|| "/quit\n")]);
+    assert_eq!(called.code, 0, "{}", called.out);
+    let shown = place.start(&["show", "--last"]);
+    for text in [&called.out, &called.err, &shown.out] {
+        // Our own: colours, and the line below the story; the title holds the task.
+        assert!(!text.contains("\u{1b}]2;gone") && !text.contains(['\u{9b}', '\u{202e}']), "{text:?}");
+    }
+    assert!(!shown.out.contains(|c: char| c.is_control() && c != '\n'), "{:?}", shown.out);
+    assert!(shown.out.contains("a\u{fffd}]2;gone"), "{}", shown.out);
+}
+
+/// What a person at a terminal hears and reads of a run that asks, with `variables` and a configuration.
+fn called_back(name: &str, variables: &[(&str, &str)], config: &str) -> String {
+    let server = Server::start(vec![call("bash", json!({"command": "true", "network": true, "why": "to look"}))]);
+    let place = Place::new(name);
+    let work = place.work().display().to_string();
+    let path = place.home().with_file_name("config.toml");
+    fs::write(&path, config).unwrap();
+    let file = path.display().to_string();
+    let args = run(&place, &server, &work).into_iter().map(|arg| if arg == "none" { &file } else { arg }).collect::<Vec<_>>();
+    let answers: [(&str, &dyn Fn() -> &'static str); 2] = [("what to do instead › ", &|| "no\n"), ("\n› ", &|| "/quit\n")];
+    let called = place.at_terminal(&args, variables, &answers);
+    assert_eq!(called.code, 0, "{}", called.out);
+    called.out
+}
+
+#[test]
+fn a_question_rings_and_the_title_tells_of_the_run_until_it_ends() {
+    let out = called_back("rings", &[("TERM", "xterm")], "");
+    let titles: Vec<&str> = out.split("\u{1b}]2;").skip(1).map(|rest| rest.split('\u{1b}').next().unwrap()).collect();
+    assert_eq!(titles, ["● Mend the notes", "? Mend the notes", "● Mend the notes", "✓ Mend the notes", ""], "{out:?}");
+    assert_eq!(out.matches('\u{7}').count(), 1, "the question rings, and the end of so short a turn does not: {out:?}");
+    let (aside, back) = (out.find("\u{1b}[22;2t").unwrap(), out.rfind("\u{1b}[23;2t").unwrap());
+    assert!(aside < back && out.matches("\u{1b}[22;2t").count() == 1);
+}
+
+#[test]
+fn nothing_rings_where_it_is_not_wanted() {
+    let cases: [(&str, &[(&str, &str)], &str); 3] = [
+        ("no-colour", &[("TERM", "xterm"), ("NO_COLOR", "1")], ""),
+        ("dumb", &[("TERM", "dumb")], ""),
+        ("no-bell", &[("TERM", "xterm")], "bell = false\n"),
+    ];
+    for (name, variables, config) in cases {
+        let out = called_back(name, variables, config);
+        assert!(!out.contains('\u{7}') && !out.contains("\u{1b}]"), "{name}: {out:?}");
+    }
+}
