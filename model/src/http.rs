@@ -1,9 +1,11 @@
 //! The model that speaks HTTP: one request, and further ones where that can help.
 
 mod attempt;
+mod check;
 mod client;
 mod gate;
 
+pub use check::{CHECK_OUTPUT, CHECK_TIME, Checked, Wrong, check};
 pub use gate::Gate;
 
 use crate::retry::{After, Retries, millis};
@@ -49,8 +51,12 @@ impl fmt::Debug for Access {
 /// loads certificates, an `https` one does at its first request. Redirects are not followed and the environment's proxies
 /// are not used; certificates are the system's (`SSL_CERT_FILE` and `SSL_CERT_DIR` count, as everywhere).
 pub fn connect(spec: ModelSpec, access: Access) -> Box<dyn Model> {
+    Box::new(connected(spec, access))
+}
+
+fn connected(spec: ModelSpec, access: Access) -> Http {
     let account = Account::of(spec.base_url.as_deref().unwrap_or_default(), access.key.as_deref());
-    Box::new(Http { spec, access, account, client: Lazy::default(), met: AtomicBool::new(false) })
+    Http { spec, access, account, client: Lazy::default(), met: AtomicBool::new(false) }
 }
 
 struct Http {
@@ -177,9 +183,20 @@ impl Http {
 
     /// What was attempted, what came of it, and what to do next.
     fn explain(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
+        self.told(attempted, trouble) + &self.advice(class, attempted, trouble)
+    }
+
+    /// What was attempted, and what came of it.
+    fn told(&self, attempted: &Attempted, trouble: &Trouble) -> String {
+        let said = labelled(attempted.status, &trouble.message);
+        format!("asked `{}` at {}: {}.", self.spec.name, self.url(), said.trim_end_matches('.'))
+    }
+
+    /// What a person can do about it, where a run ends with it.
+    fn advice(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
         let row = provider::row(&self.spec.provider);
         let key_var = self.access.key_var.as_deref().unwrap_or(row.key_var);
-        let advice = match (class, attempted.status) {
+        match (class, attempted.status) {
             (FaultClass::Rejected, Some(401 | 403)) if self.access.key.is_none() => {
                 format!(" No key was sent: set {key_var}.")
             }
@@ -209,9 +226,7 @@ impl Http {
             (FaultClass::Paused { until }, _) => format!(" The provider asks to wait until {until}: resume the run then."),
             (FaultClass::Budget { .. }, _) => " The run's active time does not last for another attempt.".to_owned(),
             (FaultClass::Rejected | FaultClass::Refused | FaultClass::Interrupted, _) => String::new(),
-        };
-        let said = labelled(attempted.status, &trouble.message);
-        format!("asked `{}` at {}: {}.{advice}", self.spec.name, self.url(), said.trim_end_matches('.'))
+        }
     }
 
     /// The address of requests; never holds a key.

@@ -31,7 +31,7 @@ mod trouble;
 mod wire;
 
 pub use ask::{Ask, Heard, Model, Purse};
-pub use http::{Access, Gate, connect};
+pub use http::{Access, CHECK_OUTPUT, CHECK_TIME, Checked, Gate, Wrong, check, connect};
 pub use masks::Masks;
 pub use picture::{SentPicture, takes};
 pub use prompt::{Message, Prompt, SentCall, SentPart, estimate_tokens, text_of};

@@ -1,10 +1,12 @@
 //! What can be typed: commands, flags, and how their values are read.
 
 mod model;
+mod models;
 mod pictures;
 mod values;
 
 pub use model::ModelArgs;
+pub use models::{CheckArgs, ListArgs, ModelsArgs, ModelsCommand, PlaceArgs, ShowModelArgs};
 pub use pictures::PictureArgs;
 pub use values::{Right, duration, usd};
 
@@ -55,6 +57,14 @@ pub enum Command {
     Runs(RunsArgs),
     /// Show a run: its story, its events, its cost, a request, or whether its record is intact.
     Show(ShowArgs),
+    /// What is known about models, what a run would use, and whether it works.
+    ///
+    /// A file models.toml beside your configuration goes before what is built in, key by key; it has the same form:
+    /// [[model]] with provider, name, context, max_output, input, cached, cache_write, output, images, structured.
+    #[command(after_help = "Examples:\n  autosage models openai\n  autosage models show anthropic/claude-opus-5-5\n  \
+        autosage models check                       # the configured one\n  \
+        autosage models check ollama/qwen3-coder --base-url http://127.0.0.1:11434/v1")]
+    Models(ModelsArgs),
     /// Trust what a project's own files ask for, after a look at it.
     ///
     /// A project says in autosage.toml what a run in it should be like. Untrusted, it may only narrow: add checks, lower the

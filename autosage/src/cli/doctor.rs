@@ -2,28 +2,13 @@
 
 use super::config::{self, Config, Standing};
 use super::failure::Failure;
+use super::finding::{self, Finding, State};
 use super::home::Home;
 use super::print;
 use super::project;
-use super::prose::clean;
 use super::{trust, wiring};
 use crate::Parts;
 use model::catalog;
-
-/// One line of the report.
-struct Finding {
-    name: String,
-    state: State,
-    detail: String,
-    fix: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Good,
-    Missing,
-    Bad,
-}
 
 /// Looks at everything and prints what it found. The exit code is 0 where an agent can work here.
 pub fn doctor(
@@ -48,25 +33,13 @@ pub fn doctor(
         detail: probe.detail,
         fix: probe.fix,
     }));
-    let mut text = String::new();
-    for finding in &findings {
-        let mark = match finding.state {
-            State::Good => "ok     ",
-            State::Missing => "absent ",
-            State::Bad => "WRONG  ",
-        };
-        text.push_str(&format!("{mark} {}: {}\n", finding.name, clean(&finding.detail)));
-        for line in finding.fix.iter().flat_map(|fix| fix.lines()) {
-            text.push_str(&format!("          {line}\n"));
-        }
-    }
+    let mut text = finding::text(&findings);
     text.push_str(match native {
         true => "\nThe native sandbox works here.\n",
         false => "\nThe native sandbox does not work here. `--sandbox reduced` stands on Landlock and seccomp alone: right inside a container.\n",
     });
     print(&parts.out, &text);
-    let sound = findings.iter().all(|finding| finding.state != State::Bad);
-    Ok(if sound { 0 } else { 1 })
+    Ok(if finding::is_sound(&findings) { 0 } else { 1 })
 }
 
 fn home_folder(home: &Result<Home, Failure>) -> Finding {

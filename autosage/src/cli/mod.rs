@@ -7,8 +7,10 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod finding;
 mod home;
 mod hunk;
+mod models;
 mod pictures;
 mod plan;
 mod project;
@@ -74,6 +76,7 @@ fn obey(line: Line, parts: &mut Parts) -> Result<u8, Failure> {
         Command::Send(args) => send::send(&args, &config()?, &home?, parts),
         Command::Runs(args) => runs::runs(&args, &home?, parts),
         Command::Show(args) => show::show(&args, &home?, parts),
+        Command::Models(args) => models::models(args, &config()?, parts),
         Command::Trust(args) => trust::trust(&args, &config()?, &home?, parts),
         Command::Harness(HarnessCommand::Export { dir }) => wiring::export_harness(&dir, parts),
         Command::Doctor => doctor::doctor(line.config.as_deref(), &config(), &home, parts),

@@ -105,7 +105,7 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
     }
     // Whatever this process asks of an account, waits together.
     let gate = Gate::default();
-    let first = candidate(id, args, config, parts, spec_before.filter(|spec| spec.id == id))?;
+    let first = live(id, args, config, parts, spec_before.filter(|spec| spec.id == id))?.usable()?;
     // A run that goes on has those that are left of its list.
     let (typed, left) = (&args.fallback, before.map(Progress::fallback));
     let configured = || left.map_or(config.fallback.clone(), |left| left.iter().map(|spec| spec.id.clone()).collect());
@@ -114,10 +114,10 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
     for id in ids.iter().filter(|id| **id != first.spec.id) {
         let same = left.and_then(|left| left.iter().find(|spec| spec.id == *id));
         if !fallback.iter().any(|other| other.spec.id == *id) {
-            fallback.push(further(id, &first, config, parts, same)?);
+            fallback.push(further(id, &first, config, parts, same)?.usable()?);
         }
     }
-    let connect = |Candidate { spec, access }: Candidate| model::connect(spec, Access { gate: gate.clone(), ..access });
+    let connect = |Candidate { spec, access, .. }: Candidate| model::connect(spec, Access { gate: gate.clone(), ..access });
     let (first, fallback) = (connect(first), fallback.into_iter().map(connect));
     match &args.record {
         None => {
@@ -158,13 +158,57 @@ fn played(id: &str, file: &str, args: &ModelArgs, before: Option<&Progress>) -> 
 }
 
 /// A model, and what it takes to ask it.
-struct Candidate {
-    spec: ModelSpec,
-    access: Access,
+pub struct Candidate {
+    /// The model.
+    pub spec: ModelSpec,
+    /// The variable of its key.
+    pub key_var: String,
+    /// How it stands about the key.
+    pub key: KeyState,
+    /// What it is asked with.
+    pub access: Access,
 }
 
-/// The model called `id`, with what was typed and configured for it; `same` is it as the run that goes on has it.
-fn candidate(id: &str, args: &ModelArgs, config: &Config, parts: &Parts, same: Option<&ModelSpec>) -> Result<Candidate, Failure> {
+/// How it stands about the key of a model.
+pub enum KeyState {
+    /// It is known.
+    Known,
+    /// It is not known, and may not be needed.
+    NotNeeded,
+    /// It is not known or not sent there, and why.
+    Refused(String),
+}
+
+impl Candidate {
+    fn new(spec: ModelSpec, key_var: Option<&str>, provider: &Provider, key: Result<Option<String>, Failure>) -> Candidate {
+        let (state, key) = match key {
+            Ok(Some(key)) => (KeyState::Known, Some(key)),
+            Ok(None) => (KeyState::NotNeeded, None),
+            Err(failure) => (KeyState::Refused(failure.to_string()), None),
+        };
+        let access = Access { key, key_var: key_var.map(str::to_owned), ..Access::default() };
+        Candidate { spec, key_var: key_var.unwrap_or(provider.key_var).to_owned(), key: state, access }
+    }
+
+    /// It can be asked.
+    fn usable(self) -> Result<Candidate, Failure> {
+        match &self.key {
+            KeyState::Refused(why) => Err(Failure::usage(why)),
+            KeyState::Known | KeyState::NotNeeded => Ok(self),
+        }
+    }
+}
+
+/// The model called `id`, with what was typed and configured for it.
+pub fn candidate(id: &str, args: &ModelArgs, config: &Config, parts: &Parts) -> Result<Candidate, Failure> {
+    match is_recorded(id) {
+        true => Err(Failure::usage(format!("`{id}` is a recording: there is no server behind it"))),
+        false => live(id, args, config, parts, None),
+    }
+}
+
+/// The same; `same` is the model as the run that goes on has it.
+fn live(id: &str, args: &ModelArgs, config: &Config, parts: &Parts, same: Option<&ModelSpec>) -> Result<Candidate, Failure> {
     let provider = catalog::provider_of(id).map_err(|error| Failure::Usage(error.into()))?;
     let configured = config.base_url.as_deref().filter(|_| config.model.as_deref() == Some(id) || provider.base_url.is_none());
     let named = provider.base_url_var.and_then(|name| parts.variable(name));
@@ -178,13 +222,19 @@ fn candidate(id: &str, args: &ModelArgs, config: &Config, parts: &Parts, same: O
     let spec = config.catalog.find(id, &overrides).map_err(|error| Failure::Usage(error.into()))?;
     let key_var = args.key_env.as_deref().or(config.key_env.as_deref());
     let named_by = if typed.or(named).or(configured).is_some() { NamedBy::Person } else { NamedBy::Record };
-    let key = key(key_var, provider, &spec, named_by, parts)?;
-    Ok(Candidate { spec, access: Access { key, key_var: key_var.map(str::to_owned), ..Access::default() } })
+    let key = key(key_var, provider, &spec, named_by, parts);
+    Ok(Candidate::new(spec, key_var, provider, key))
 }
 
 /// A model to fall back on: at the address and with the key of the `first` one where it is of the same provider, else with
 /// its provider's usual ones.
-fn further(id: &str, first: &Candidate, config: &Config, parts: &Parts, same: Option<&ModelSpec>) -> Result<Candidate, Failure> {
+pub fn further(
+    id: &str,
+    first: &Candidate,
+    config: &Config,
+    parts: &Parts,
+    same: Option<&ModelSpec>,
+) -> Result<Candidate, Failure> {
     if is_recorded(id) {
         return Err(Failure::usage(format!(
             "`{id}` cannot be fallen back on: a recording answers nothing but what it was asked"
@@ -204,12 +254,14 @@ fn further(id: &str, first: &Candidate, config: &Config, parts: &Parts, same: Op
         max_output: same.map(|spec| spec.max_output),
     };
     let spec = config.catalog.find(id, &overrides).map_err(|error| Failure::Usage(error.into()))?;
-    if is_neighbour {
-        return Ok(Candidate { spec, access: first.access.clone() });
-    }
-    let named_by = if named.is_some() { NamedBy::Person } else { NamedBy::Record };
-    let key = key(None, provider, &spec, named_by, parts)?;
-    Ok(Candidate { spec, access: Access { key, ..Access::default() } })
+    let (key_var, key) = match is_neighbour {
+        true => (first.access.key_var.as_deref(), Ok(first.access.key.clone())),
+        false => {
+            let named_by = if named.is_some() { NamedBy::Person } else { NamedBy::Record };
+            (None, key(None, provider, &spec, named_by, parts))
+        }
+    };
+    Ok(Candidate::new(spec, key_var, provider, key))
 }
 
 /// Who named a server's address.
@@ -263,7 +315,8 @@ fn key(
     }
 }
 
-fn no_model() -> Failure {
+/// What is said where no model is named.
+pub fn no_model() -> Failure {
     let keys: Vec<String> = catalog::providers()
         .iter()
         .filter(|provider| provider.base_url.is_some())

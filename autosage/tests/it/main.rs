@@ -12,6 +12,7 @@ mod examples;
 mod fallback;
 mod histories;
 mod loops;
+mod models;
 mod pictures;
 mod record;
 mod scenarios;

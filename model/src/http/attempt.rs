@@ -30,13 +30,23 @@ pub(super) struct Attempted {
     pub first_token_ms: Option<Millis>,
     pub usage: Usage,
     pub estimated: bool,
+    /// Whether the answer came event by event.
+    pub streamed: bool,
     pub result: Result<Answer, Trouble>,
 }
 
 impl Attempted {
     /// One that was refused before its first byte, and so cost nothing.
     fn refused(status: Option<u16>, request_id: Option<String>, trouble: Trouble) -> Attempted {
-        Attempted { status, request_id, first_token_ms: None, usage: Usage::default(), estimated: false, result: Err(trouble) }
+        Attempted {
+            status,
+            request_id,
+            first_token_ms: None,
+            usage: Usage::default(),
+            estimated: false,
+            streamed: false,
+            result: Err(trouble),
+        }
     }
 }
 
@@ -76,6 +86,7 @@ impl Http {
         let mut reading = Reading::new(wire);
         let broken = read(&mut response, &mut reading, &patience, &heard).await.err();
         let heard_tokens = (reading.heard_bytes() as u64).div_ceil(3);
+        let streamed = reading.is_stream();
         let time_over = broken.as_ref().is_some_and(|trouble| trouble.kind == Kind::TimeOver);
         // What broke is a better reason than the missing end, but a reply that has its end is whole all the same.
         let (result, usage) = reading.finish(&heard);
@@ -89,6 +100,7 @@ impl Http {
             first_token_ms: Some(first.into_inner()).filter(|ms| *ms != u64::MAX),
             usage: usage.unwrap_or(Usage { output: heard_tokens, ..input(ask) }),
             estimated: usage.is_none(),
+            streamed,
             result,
         }
     }

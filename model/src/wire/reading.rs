@@ -99,6 +99,11 @@ impl Reading {
         }
     }
 
+    /// Whether it comes event by event, and not as one whole.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.form, Form::Events(_))
+    }
+
     /// How far it has come.
     pub(crate) fn phase(&self) -> Phase {
         self.draft.phase()

@@ -392,7 +392,7 @@ fn a_reply_that_was_not_thought_about_has_a_stand_in_where_reasoning_is_needed()
     let call = SentCall { id: CallId::new(Seq(7), 0), name: "bash".into(), arguments: "{}".into() };
     let said = Said::Call { id: "a".into(), name: "bash".into(), arguments: "{}".into() };
     let body = |id: &str, thought: &[Said]| {
-        let messages = [Message::Reply { parts: [thought, &[said.clone()]].concat(), calls: vec![call.clone()] }];
+        let messages = [Message::Reply { parts: [thought, std::slice::from_ref(&said)].concat(), calls: vec![call.clone()] }];
         render(&spec(id), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10 })
     };
     for id in ["deepseek/m", "kimi/m"] {
