@@ -11,7 +11,7 @@ pub use gate::Gate;
 use crate::retry::{After, Retries, millis};
 use crate::trouble::{Kind, Trouble};
 use crate::wire::{Answer, Wire};
-use crate::{Ask, Heard, Model, RetryBudget, provider};
+use crate::{Ask, Heard, KeyForm, Model, RetryBudget, provider};
 use attempt::Attempted;
 use client::Lazy;
 use futures_util::future::BoxFuture;
@@ -26,6 +26,8 @@ use trace::{Attempt, Cost, Digest, Exhausted, Fault, FaultClass, Millis, ModelSp
 pub struct Access {
     /// The key, sent to the host of the spec's address and nowhere else.
     pub key: Option<String>,
+    /// How the key is sent.
+    pub form: KeyForm,
     /// The variable that a person keeps the key in, where it is not the provider's own; for messages.
     pub key_var: Option<String>,
     /// How much trouble a request puts up with.

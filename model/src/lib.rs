@@ -35,7 +35,7 @@ pub use http::{Access, CHECK_OUTPUT, CHECK_TIME, Checked, Gate, Wrong, check, co
 pub use masks::Masks;
 pub use picture::{SentPicture, takes};
 pub use prompt::{Message, Prompt, SentCall, SentPart, estimate_tokens, text_of};
-pub use provider::{KeyUse, Provider};
+pub use provider::{KeyForm, KeyUse, Provider};
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 pub use retry::RetryBudget;

@@ -22,6 +22,8 @@ pub struct Provider {
     pub base_url_var: Option<&'static str>,
     /// The variable that holds the key. Nothing here reads it.
     pub key_var: &'static str,
+    /// The variable that holds a token which stands for the key, and is sent as `authorization: Bearer`. Nothing here reads it.
+    pub token_var: Option<&'static str>,
     /// Whether it answers without a key.
     pub key: KeyUse,
     /// The provider whose rows in the table of models it has: its own name, where it is not another way to the same models.
@@ -45,6 +47,16 @@ pub enum KeyUse {
     Required,
     /// It may: a server of one's own.
     Optional,
+}
+
+/// How a key is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyForm {
+    /// In the header of the wire.
+    #[default]
+    Own,
+    /// As `authorization: Bearer`, whatever the wire: a token in the place of a key.
+    Bearer,
 }
 
 /// How reasoning goes back to the server that sent it.
@@ -122,7 +134,7 @@ mod tests {
             openai-chat: openai-chat https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required | max_completion_tokens Never Asked Ours | models of openai
                 developers.openai.com/api/reference/resources/chat
             anthropic: anthropic-messages https://api.anthropic.com (ANTHROPIC_BASE_URL) ANTHROPIC_API_KEY Required
-                platform.claude.com/docs/en/api/messages
+                platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs
             gemini: gemini https://generativelanguage.googleapis.com (GOOGLE_GEMINI_BASE_URL) GEMINI_API_KEY Required
                 ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py
             azure: openai-responses - (-) AZURE_OPENAI_API_KEY Required

@@ -7,6 +7,7 @@ mod tests;
 
 pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 
+use crate::provider::KeyForm;
 use crate::trouble::Trouble;
 use crate::{anthropic_messages, gemini, openai, openai_chat, openai_responses, provider, retry};
 use std::borrow::Cow;
@@ -73,11 +74,16 @@ impl Wire {
     }
 
     /// The headers of a request beyond those of every JSON request.
-    pub(crate) fn headers(self, key: Option<&str>) -> Vec<Header> {
-        match self {
-            Wire::OpenAiChat | Wire::OpenAiResponses => openai::headers(key),
-            Wire::AnthropicMessages => anthropic_messages::headers(key),
-            Wire::Gemini => gemini::headers(key),
+    pub(crate) fn headers(self, key: Option<&str>, form: KeyForm) -> Vec<Header> {
+        match (self, form) {
+            (_, KeyForm::Bearer) => {
+                let mut headers = self.headers(None, KeyForm::Own);
+                headers.extend(openai::headers(key));
+                headers
+            }
+            (Wire::OpenAiChat | Wire::OpenAiResponses, KeyForm::Own) => openai::headers(key),
+            (Wire::AnthropicMessages, KeyForm::Own) => anthropic_messages::headers(key),
+            (Wire::Gemini, KeyForm::Own) => gemini::headers(key),
         }
     }
 

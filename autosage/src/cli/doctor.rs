@@ -6,7 +6,7 @@ use super::finding::{self, Finding, State};
 use super::home::Home;
 use super::print;
 use super::project;
-use super::{trust, wiring};
+use super::{thinker, trust, wiring};
 use crate::Parts;
 use model::catalog;
 
@@ -111,8 +111,11 @@ const SEE: &str = "`autosage trust` shows what the project asks for";
 
 fn models(config: Option<&Config>, parts: &Parts) -> Vec<Finding> {
     let configured = config.and_then(|config| config.model.as_deref());
-    let keys: Vec<&str> =
-        catalog::providers().iter().map(|provider| provider.key_var).filter(|name| parts.variable(name).is_some()).collect();
+    let keys: Vec<&str> = catalog::providers()
+        .iter()
+        .map(|provider| thinker::own_variable(provider, parts))
+        .filter(|name| parts.variable(name).is_some())
+        .collect();
     let detail = match (configured, keys.is_empty()) {
         (Some(model), _) => {
             format!("{model} (configured); keys found: {}", if keys.is_empty() { "none".to_owned() } else { keys.join(", ") })

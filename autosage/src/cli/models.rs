@@ -45,7 +45,8 @@ impl<'a> Listed<'a> {
     fn of(known: &'a Known, parts: &Parts) -> Option<Listed<'a>> {
         let id = known.to_string();
         let provider = catalog::provider_of(&id).ok()?;
-        let key = provider.key == KeyUse::Optional || parts.variable(provider.key_var).is_some();
+        let key_var = thinker::own_variable(provider, parts);
+        let key = provider.key == KeyUse::Optional || parts.variable(key_var).is_some();
         Some(Listed {
             context: known.context,
             max_output: known.max_output,
@@ -53,7 +54,7 @@ impl<'a> Listed<'a> {
             reasons: known.reasons,
             images: known.images,
             structured: known.structured,
-            key_var: provider.key_var,
+            key_var,
             key,
             source: known.source.as_deref(),
             read: known.read.as_deref(),

@@ -12,7 +12,7 @@ use trace::{RunId, Secrets};
 
 /// Knows the keys of all providers, and those that `key_envs` name.
 pub fn know_own<'a>(secrets: &Secrets, key_envs: impl IntoIterator<Item = &'a str>, parts: &Parts) {
-    let usual = model::catalog::providers().iter().map(|provider| provider.key_var);
+    let usual = model::catalog::providers().iter().flat_map(|provider| [Some(provider.key_var), provider.token_var]).flatten();
     for name in usual.chain(key_envs) {
         if let Some(key) = parts.variable(name) {
             secrets.know_own(name, key);

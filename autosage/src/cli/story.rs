@@ -217,6 +217,13 @@ impl Story {
         let task = self.prose(&told(&started.task.parts), COMMAND_LINES, "");
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
         let checks = self.paint(Look::Dim, &checks.collect::<String>());
+        let fallback: Vec<&str> = started.fallback.iter().map(|model| model.id.as_str()).collect();
+        let fallback = if fallback.is_empty() {
+            String::new()
+        } else {
+            self.lines(&format!("falls back on {}", fallback.join(", ")), 2, "")
+        };
+        let checks = self.paint(Look::Dim, &fallback) + &checks;
         let unread = started.unread.iter().map(|file| self.lines(&format!("{} is not read: {}", file.path, file.reason), 1, ""));
         let unread = self.paint(Look::Dim, &unread.collect::<String>());
         format!("{}\n{}\n{task}{checks}{unread}\n", self.paint(Look::Bold, &head), self.paint(Look::Dim, &place))

@@ -8,7 +8,7 @@ use crate::Parts;
 use anyhow::Context;
 use engine::Progress;
 use model::catalog::{self, Overrides};
-use model::{Access, Gate, KeyUse, Masks, Model, Provider, Recorded, Recorder};
+use model::{Access, Gate, KeyForm, KeyUse, Masks, Model, Provider, Recorded, Recorder};
 use std::path::Path;
 use std::sync::Arc;
 use trace::{Limits, ModelSpec, RunId, Secrets};
@@ -180,14 +180,23 @@ pub enum KeyState {
 }
 
 impl Candidate {
-    fn new(spec: ModelSpec, key_var: Option<&str>, provider: &Provider, key: Result<Option<String>, Failure>) -> Candidate {
+    /// `named` is the variable of the key, where it is not the provider's `own`.
+    fn new(
+        spec: ModelSpec,
+        named: Option<&str>,
+        own: &str,
+        provider: &Provider,
+        key: Result<Option<String>, Failure>,
+    ) -> Candidate {
         let (state, key) = match key {
             Ok(Some(key)) => (KeyState::Known, Some(key)),
             Ok(None) => (KeyState::NotNeeded, None),
             Err(failure) => (KeyState::Refused(failure.to_string()), None),
         };
-        let access = Access { key, key_var: key_var.map(str::to_owned), ..Access::default() };
-        Candidate { spec, key_var: key_var.unwrap_or(provider.key_var).to_owned(), key: state, access }
+        let key_var = named.unwrap_or(own).to_owned();
+        let form = if Some(key_var.as_str()) == provider.token_var { KeyForm::Bearer } else { KeyForm::Own };
+        let access = Access { key, form, key_var: Some(key_var.clone()), ..Access::default() };
+        Candidate { spec, key_var, key: state, access }
     }
 
     /// It can be asked.
@@ -223,7 +232,7 @@ fn live(id: &str, args: &ModelArgs, config: &Config, parts: &Parts, same: Option
     let key_var = args.key_env.as_deref().or(config.key_env.as_deref());
     let named_by = if typed.or(named).or(configured).is_some() { NamedBy::Person } else { NamedBy::Record };
     let key = key(key_var, provider, &spec, named_by, parts);
-    Ok(Candidate::new(spec, key_var, provider, key))
+    Ok(Candidate::new(spec, key_var, own_variable(provider, parts), provider, key))
 }
 
 /// A model to fall back on: at the address and with the key of the `first` one where it is of the same provider, else with
@@ -255,13 +264,19 @@ pub fn further(
     };
     let spec = config.catalog.find(id, &overrides).map_err(|error| Failure::Usage(error.into()))?;
     let (key_var, key) = match is_neighbour {
-        true => (first.access.key_var.as_deref(), Ok(first.access.key.clone())),
+        true => (Some(first.key_var.as_str()), Ok(first.access.key.clone())),
         false => {
             let named_by = if named.is_some() { NamedBy::Person } else { NamedBy::Record };
             (None, key(None, provider, &spec, named_by, parts))
         }
     };
-    Ok(Candidate::new(spec, key_var, provider, key))
+    Ok(Candidate::new(spec, key_var, own_variable(provider, parts), provider, key))
+}
+
+/// The variable of a provider's key: that of its token where only that is set.
+pub fn own_variable(provider: &Provider, parts: &Parts) -> &'static str {
+    let token = provider.token_var.filter(|token| parts.variable(token).is_some());
+    token.filter(|_| parts.variable(provider.key_var).is_none()).unwrap_or(provider.key_var)
 }
 
 /// Who named a server's address.
@@ -284,7 +299,8 @@ fn key(
 ) -> Result<Option<String>, Failure> {
     let address = spec.base_url.as_deref().unwrap_or_default();
     let only_recorded = named_by == NamedBy::Record && !provider.is_at(address);
-    let name = named.unwrap_or(provider.key_var);
+    let own = own_variable(provider, parts);
+    let name = named.unwrap_or(own);
     if only_recorded && parts.variable(name).is_some() {
         let text =
             format!("the key in {name} is not sent to {address}, which only the run's record names: type it with --base-url");
@@ -300,7 +316,7 @@ fn key(
     let is_own = provider.base_url.is_none()
         || provider.is_at(address)
         || by_variable.is_some_and(|named| named.trim_end_matches('/') == address);
-    let key = parts.variable(provider.key_var).filter(|_| is_own).map(str::to_owned);
+    let key = parts.variable(own).filter(|_| is_own).map(str::to_owned);
     match (&key, provider.key, is_own) {
         (None, KeyUse::Required, true) => Err(Failure::usage(format!(
             "`{}` needs a key: set {}, or choose another model with --model",

@@ -259,6 +259,22 @@ fn a_key_goes_to_its_own_host_and_nowhere_else() {
 }
 
 #[test]
+fn a_token_stands_for_a_key_where_there_is_none() {
+    let (place, server) = (Place::new("token"), Server::start(Vec::new()));
+    let work = place.work().display().to_string();
+    let run = |variables: &[(&str, &str)]| {
+        let args = ["run", "go", "--model", "anthropic/m", "--workspace", &work, "--config", "none"];
+        let output = place.command(&args).env("ANTHROPIC_BASE_URL", &server.base_url).envs(variables.iter().copied()).output();
+        assert_eq!(output.unwrap().status.code(), Some(0));
+    };
+    run(&[("ANTHROPIC_AUTH_TOKEN", "of-mine")]);
+    run(&[("ANTHROPIC_AUTH_TOKEN", "of-mine"), ("ANTHROPIC_API_KEY", "sk-ant-key")]);
+    assert_eq!(server.keys(), [Some("Bearer of-mine".to_owned()), Some("sk-ant-key".to_owned())]);
+    let record = fs::read_to_string(place.run_folder().join("trace.jsonl")).unwrap();
+    assert!(!record.contains("of-mine") && !record.contains("sk-ant-key"));
+}
+
+#[test]
 fn a_recorded_conversation_goes_on_at_its_place_after_a_resume() {
     let (place, server) = (Place::new("recorded-resume"), Server::start(vec![bash("echo one"), bash("echo two")]));
     let (work, file) = (place.work().display().to_string(), place.home().with_file_name("talk.jsonl").display().to_string());

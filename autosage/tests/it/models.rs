@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// The scripted server of `bench`, which serves every fault that is known of providers.
 struct Mock {
@@ -26,11 +27,11 @@ impl Mock {
         let mut command = Command::new("python3");
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/mock_llm.py")).args(["--port", "0", "--script"]).arg(&script);
         let mut process = match command.arg("--log").arg(&log).stdout(Stdio::piped()).spawn() {
-            Ok(process) => process,
-            Err(_) => {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 println!("skipped: no python3");
                 return None;
             }
+            process => process.unwrap(),
         };
         let mut ready = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
@@ -38,10 +39,16 @@ impl Mock {
         Some(Mock { process, base_url: format!("http://127.0.0.1:{port}/v1"), log })
     }
 
-    /// The faults that were served, of all requests.
-    fn served(&self) -> Vec<Value> {
-        let log = fs::read_to_string(&self.log).unwrap();
-        log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].clone()).collect()
+    /// The faults that were served, of all requests; the log is written behind the answer.
+    fn until_served(&self) -> Vec<Value> {
+        for _ in 0..1_000 {
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            if log.ends_with('\n') {
+                return log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].clone()).collect();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the server keeps no log");
     }
 }
 
@@ -63,7 +70,7 @@ fn a_model_that_works_is_said_to_with_all_that_was_tried() {
         let place = Place::new(&format!("models-works-{wire:?}"));
         let Some(mock) = Mock::start(&place, None) else { return };
         let called = check(&place, wire, &mock.base_url);
-        assert_eq!((called.code, mock.served().len()), (0, 1), "{called:?}");
+        assert_eq!((called.code, mock.until_served().len()), (0, 1), "{called:?}");
         for line in [
             "ok      server: http://127.0.0.1:",
             "ok      key: the one in TEST_KEY is taken",
@@ -93,7 +100,7 @@ fn what_does_not_work_is_named_once_and_with_what_to_do_next() {
             let place = Place::new(&format!("models-{fault}-{wire:?}"));
             let Some(mock) = Mock::start(&place, Some(fault)) else { return };
             let called = check(&place, wire, &mock.base_url);
-            assert_eq!(mock.served(), [Value::from(fault)], "asked once, and the fault was served: {called:?}");
+            assert_eq!(mock.until_served(), [Value::from(fault)], "asked once, and the fault was served: {called:?}");
             assert_eq!(called.code, 4, "{called:?}");
             assert_eq!(called.out.matches("WRONG   ").count(), 1, "{}", called.out);
             let wrong = called.out.lines().find(|line| line.starts_with("WRONG")).unwrap();

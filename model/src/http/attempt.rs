@@ -109,7 +109,7 @@ impl Http {
         let url = reqwest::Url::parse(&self.url()).map_err(|error| format!("the base URL is not one: {error}"))?;
         let client = self.client.get(&url)?;
         let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
-        for Header { name, value, secret } in wire.headers(self.access.key.as_deref()) {
+        for Header { name, value, secret } in wire.headers(self.access.key.as_deref(), self.access.form) {
             let value = HeaderValue::from_str(&value);
             let mut value = value.map_err(|_| "the key holds characters that no key has (a line end?)".to_owned())?;
             value.set_sensitive(secret);

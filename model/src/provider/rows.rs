@@ -11,6 +11,7 @@ pub(super) const COMPATIBLE: Provider = Provider {
     form: "http://HOST:PORT/v1",
     base_url_var: None,
     key_var: "AUTOSAGE_API_KEY",
+    token_var: None,
     key: KeyUse::Optional,
     models: "openai-compatible",
     max_tokens_field: "max_tokens",
@@ -50,8 +51,9 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: Some("https://api.anthropic.com"),
         base_url_var: Some("ANTHROPIC_BASE_URL"),
         key_var: "ANTHROPIC_API_KEY",
+        token_var: Some("ANTHROPIC_AUTH_TOKEN"),
         key: KeyUse::Required,
-        source: "platform.claude.com/docs/en/api/messages",
+        source: "platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs",
         ..COMPATIBLE
     },
     Provider {

@@ -87,6 +87,8 @@ pub fn played(setting: &Setting) -> anyhow::Result<Played> {
     };
     command.args(["--config", "none", "run", "go", "--json", "--durability", durability, "--workspace"]);
     command.arg(folder.join("workspace")).args(["--max-turns", &(turns + 1).to_string()]);
+    // Nothing is folded: what is measured is a history that only grows.
+    command.args(["--context", "100000000"]);
     let address = format!("http://127.0.0.1:{}", mock.port);
     let key = "of-the-scripted-server";
     match way.wire {

@@ -1,7 +1,7 @@
 //! What tests may miss on a machine, and the one line that brings it. Nothing is ever installed from here.
 
 /// Component, as tests name it in `skipped: no X`, and what to do.
-const REMEDIES: [(&str, &str); 7] = [
+const REMEDIES: [(&str, &str); 8] = [
     ("ca-certificates", "apt-get install -y ca-certificates"),
     ("gcc", "apt-get install -y gcc libc6-dev"),
     ("gdb", "apt-get install -y gdb"),
@@ -9,6 +9,7 @@ const REMEDIES: [(&str, &str); 7] = [
     ("landlock", "cargo run --release -- doctor"),
     ("namespaces", "cargo run --release -- doctor"),
     ("perl", "apt-get install -y perl"),
+    ("python3", "apt-get install -y python3"),
 ];
 
 /// What to do about a missing component, in one line.
