@@ -90,7 +90,7 @@ pub enum Command {
 /// What may be spent.
 #[derive(Debug, Default, Args)]
 pub struct BudgetArgs {
-    /// The most requests to think [a new run's: 200].
+    /// The most requests to think; one that is made again counts in tokens and money alone [a new run's: 200].
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
     /// The most tokens, input and output together.

@@ -1,8 +1,8 @@
 //! What waits for the disk, through the real binary and a disk that refuses at one moment: a library that is loaded before
 //! the system's own answers the sync of a record whose last line is a `Called`.
 
-use crate::support::Place;
 use crate::support::server::{Answer, Server, bash, call};
+use crate::support::{Place, skip};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -33,14 +33,14 @@ int fdatasync(int fd) {
 "#;
 
 /// The library; `None`, said aloud, where nothing here compiles C.
-#[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a test compiles what it loads, and says what it skips")]
+#[allow(clippy::disallowed_methods, reason = "a test compiles what it loads")]
 fn shim(place: &Place) -> Option<PathBuf> {
     let (source, library) = (place.home().with_file_name("shim.c"), place.home().with_file_name("shim.so"));
     std::fs::write(&source, SHIM).unwrap();
     let compiled = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
     match compiled {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: no gcc");
+            skip("gcc");
             None
         }
         compiled => {

@@ -10,6 +10,7 @@ mod demo;
 mod durability;
 mod examples;
 mod fallback;
+mod faults;
 mod histories;
 mod loops;
 mod models;

@@ -133,13 +133,13 @@ fn a_question_rings_and_the_title_tells_of_the_run_until_it_ends() {
 
 #[test]
 fn nothing_rings_where_it_is_not_wanted() {
-    let cases: [(&str, &[(&str, &str)], &str); 3] = [
-        ("no-colour", &[("TERM", "xterm"), ("NO_COLOR", "1")], ""),
-        ("dumb", &[("TERM", "dumb")], ""),
-        ("no-bell", &[("TERM", "xterm")], "bell = false\n"),
+    let cases = [
+        ("no-colour", vec![("TERM", "xterm"), ("NO_COLOR", "1")], ""),
+        ("dumb", vec![("TERM", "dumb")], ""),
+        ("no-bell", vec![("TERM", "xterm")], "bell = false\n"),
     ];
     for (name, variables, config) in cases {
-        let out = called_back(name, variables, config);
+        let out = called_back(name, &variables, config);
         assert!(!out.contains('\u{7}') && !out.contains("\u{1b}]"), "{name}: {out:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! What the end-to-end tests share: a server, a home, a workspace, and a program with a clock and names of its own.
 
+pub mod mock;
 pub mod server;
 mod terminal;
 
@@ -219,6 +220,14 @@ pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("it did not come in time");
+}
+
+/// Says that a test is skipped for want of `component`; fails where `AUTOSAGE_REQUIRE` names it, or all.
+#[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "what was not tested has to be seen")]
+pub fn skip(component: &str) {
+    let required = std::env::var("AUTOSAGE_REQUIRE").unwrap_or_default();
+    assert!(!required.split([',', ' ']).any(|name| name == component || name == "all"), "{component} is required and missing");
+    println!("skipped: no {component}");
 }
 
 /// Reads a list of answers.
