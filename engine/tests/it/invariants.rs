@@ -10,8 +10,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use trace::{
     Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Grant,
-    Limits, ModelSpec, NanoUsd, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Terms, Usage,
-    Verdict, Verified, What,
+    Limits, ModelSpec, NanoUsd, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Switched, Terms,
+    Usage, Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
@@ -370,7 +370,7 @@ impl World {
         let id = CallId::new(Seq(self.choices.below(24) as u64), self.choices.below(3));
         let cause = [None, Some(Seq(self.choices.below(24) as u64))][self.choices.below(2)];
         let status = [Status::Ok, Status::Failed, Status::Unavailable][self.choices.below(3)];
-        let what = match self.choices.below(15) {
+        let what = match self.choices.below(16) {
             0 => return self.message(),
             13 => return self.answer(),
             1 => return self.die(),
@@ -393,6 +393,11 @@ impl World {
             11 => {
                 let run = [None, Some("anew".parse().unwrap())][self.choices.below(2)].clone();
                 What::Recovered(Recovered { blob: Digest::of(b""), bytes: 1, reason: "torn".into(), run })
+            }
+            14 => {
+                let model = Wire::ALL[self.choices.below(4)].model("garbled");
+                self.change(&model);
+                What::Switched(Switched { model: Box::new(model), why: "trouble".into() })
             }
             12 => What::Unknown { kind: "Dreamt".into(), ignorable: true },
             _ => What::Finished(Finished {

@@ -85,7 +85,7 @@ fn is_good(replied: &Replied) -> bool {
 }
 
 #[test]
-fn one_request_that_is_told_to_wait_holds_back_all_others_of_its_account() {
+fn d5_one_request_that_is_told_to_wait_holds_back_all_others_of_its_account() {
     for wire in WIRES {
         let server = Server::start([slow_down(), wire.file("text"), wire.file("text"), wire.file("text")]);
         let gate = Gate::default();
