@@ -10,6 +10,7 @@ mod failure;
 mod finding;
 mod home;
 mod hunk;
+mod inline;
 mod models;
 mod pictures;
 mod plan;

@@ -121,6 +121,7 @@ impl Session<'_> {
         let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
         let toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;
         let interrupt = Interrupt::default();
+        self.view.lies_in(&self.folder, self.parts);
         let heard = |heard: model::Heard<'_>| self.view.heard(heard);
         let fallback: Vec<&dyn Model> = self.thinker.fallback.iter().map(AsRef::as_ref).collect();
         let engine = Engine {

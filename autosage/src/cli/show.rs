@@ -8,7 +8,7 @@ use super::proof;
 use super::prose::{grouped, length};
 use super::story::Story;
 use super::summary::Read;
-use super::view::look;
+use super::view::{look, pictures};
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::{Harness, Progress, Request};
@@ -40,7 +40,7 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     } else if let Some(seq) = what.prompt {
         prompt(&read.events, Seq(seq), &folder)?
     } else {
-        story(&read, parts)
+        story(&read, &folder, parts)
     };
     print(&parts.out, &text);
     if !what.json {
@@ -49,9 +49,10 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     Ok(0)
 }
 
-fn story(read: &Read, parts: &Parts) -> String {
+fn story(read: &Read, folder: &Path, parts: &Parts) -> String {
     let (colour, width) = look(parts);
     let mut story = Story::new(colour, width, &parts.name);
+    story.show_pictures(pictures(folder, parts));
     let told: String = read.events.iter().map(|event| story.tell(event)).collect();
     told + &story.left_open()
 }
@@ -61,6 +62,7 @@ fn follow(folder: &Path, parts: &Parts) -> Result<u8, Failure> {
     let failed = |error: std::io::Error| Failure::Infrastructure(anyhow!("reading the run {}: {error}", folder.display()));
     let (colour, width) = look(parts);
     let mut story = Story::new(colour, width, &parts.name);
+    story.show_pictures(pictures(folder, parts));
     let mut reading = Reading::open(folder).map_err(failed)?;
     let runtime = super::session::runtime()?;
     // The question whose answer was told of.

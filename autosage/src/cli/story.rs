@@ -3,6 +3,7 @@
 mod calls;
 
 use self::calls::Texts;
+use super::inline::Inline;
 use super::plan;
 use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
 use engine::Questions;
@@ -10,8 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tools::{Plan, Stage};
 use trace::{
-    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Recovered, Replied, RunId, Said, Seq, Started, Stop,
-    Switched, Timestamp, Verdict, Verified, What,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Part, Recovered, Replied, RunId, Said, Seq, Started,
+    Stop, Switched, Timestamp, Verdict, Verified, What,
 };
 
 /// Lines of an observation that are shown.
@@ -54,6 +55,8 @@ pub struct Story {
     /// Whether it stands beside the story all the time, so that its changes are not told.
     plan_apart: bool,
     texts: Texts,
+    /// How pictures are shown besides being named.
+    inline: Option<Inline>,
 }
 
 /// How a piece of text looks.
@@ -83,6 +86,7 @@ impl Story {
             plan_changed: false,
             plan_apart: false,
             texts: Texts::default(),
+            inline: None,
         };
         story.fit(width);
         story
@@ -91,6 +95,16 @@ impl Story {
     /// The plan stands beside the story, by whoever shows [`Story::plan`]: its changes are not told one by one.
     pub fn set_plan_apart(&mut self) {
         self.plan_apart = true;
+    }
+
+    /// From here on pictures are shown so.
+    pub fn show_pictures(&mut self, inline: Option<Inline>) {
+        self.inline = inline;
+    }
+
+    /// The pictures among `parts`, below the lines that name them.
+    fn pictures(&self, parts: &[Part]) -> String {
+        self.inline.as_ref().map(|inline| inline.shown(parts)).unwrap_or_default()
     }
 
     /// What the agent is about to do, as far as something of it is left: at most `most` lines.
@@ -214,7 +228,7 @@ impl Story {
     fn started(&self, started: &Started) -> String {
         let head = clean(&format!("run {} · {} · sandbox {}", started.run, started.model.id, started.facts.backend));
         let place = format!("{}\n", clean(&started.task.workspace.display().to_string()));
-        let task = self.prose(&told(&started.task.parts), COMMAND_LINES, "");
+        let task = self.prose(&told(&started.task.parts), COMMAND_LINES, "") + &self.pictures(&started.task.parts);
         let checks = started.task.checks.iter().map(|check| self.lines(&format!("check: {}", check.command), 1, ""));
         let checks = self.paint(Look::Dim, &checks.collect::<String>());
         let fallback: Vec<&str> = started.fallback.iter().map(|model| model.id.as_str()).collect();
@@ -232,7 +246,8 @@ impl Story {
     fn delivered(&self, what: &Delivery) -> String {
         match what {
             Delivery::Message { parts } => {
-                format!("{}\n", self.paint(Look::Bold, &self.prose(&told(parts), COMMAND_LINES, "› ")))
+                let words = self.paint(Look::Bold, &self.prose(&told(parts), COMMAND_LINES, "› "));
+                format!("{words}{}\n", self.pictures(parts))
             }
             // The outcome says so.
             Delivery::Interrupt => String::new(),

@@ -7,11 +7,13 @@ use self::live::{Live, Size};
 use self::signals::Signals;
 use super::args::Output;
 use super::failure::Failure;
+use super::inline::{Inline, Protocol};
 use super::print;
 use super::story::{Colour, Story};
 use crate::{Parts, Person, Printer};
 use engine::{Ledger, Questions};
 use model::Heard;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use trace::{ApprovalAsked, Event, Finished, Outcome, Seq, What};
 
@@ -59,6 +61,13 @@ impl View {
             live.signals = None;
         }
         self
+    }
+
+    /// The run lies in `folder`, and so do its pictures: they are shown where the terminal can.
+    pub fn lies_in(&self, folder: &Path, parts: &Parts) {
+        if let Shown::Story { story, status: Some(_), .. } = &mut *self.lock() {
+            story.show_pictures(pictures(folder, parts));
+        }
     }
 
     /// An event was written.
@@ -249,6 +258,12 @@ impl Answers {
     fn prompt(&self) -> String {
         format!("  {} › ", self.choices)
     }
+}
+
+/// How the pictures of the run in `folder` are shown at this terminal, if they are.
+pub fn pictures(folder: &Path, parts: &Parts) -> Option<Inline> {
+    let protocol = Protocol::of(parts).filter(|_| look(parts).0 == Colour::On)?;
+    Some(Inline { protocol, blobs: trace::blobs(folder) })
 }
 
 /// Whether standard error takes colours, and how wide it is.

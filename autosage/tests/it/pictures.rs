@@ -111,3 +111,34 @@ fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
     assert!(server.bodies().is_empty());
     assert!(std::fs::read_dir(place.home().join("runs")).map_or(true, |mut runs| runs.next().is_none()), "no run is left");
 }
+
+#[test]
+fn a_terminal_that_can_is_shown_the_picture_and_another_its_line() {
+    let read = r#"[{"calls": [{"name": "read", "arguments": {"path": "shape"}}]}]"#;
+    let line = "[picture 16×9 png, 29 bytes]";
+    let escape = format!("\u{1b}_Ga=T,f=100,q=2,r=1,m=0;{BASE64}\u{1b}\\");
+    let cases = [
+        ("kitty", vec![("TERM", "xterm-kitty")], 2),
+        ("plain", vec![("TERM", "xterm")], 0),
+        ("tmux", vec![("TERM", "xterm-kitty"), ("TMUX", "/tmp/tmux")], 0),
+        ("no-colour", vec![("TERM", "xterm-kitty"), ("NO_COLOR", "1")], 0),
+    ];
+    for (name, variables, shown) in cases {
+        let (place, server) = (Place::new(&format!("pictures-{name}")), Server::start(script(read)));
+        let (shape, work) = (put(&place, "shape", PNG), place.work().display().to_string());
+        let mut args = vec!["run", "what is it?", "--image", &shape];
+        args.extend(place.arguments(&server, &work));
+        let called = place.at_terminal(&args, &variables, &[("\n› ", &|| "/quit\n")]);
+        assert_eq!(called.code, 0, "{}", called.out);
+        assert_eq!(
+            (called.out.matches(line).count(), called.out.matches(&escape).count()),
+            (2, shown),
+            "{name}: {:?}",
+            called.out
+        );
+        let again = place.at_terminal(&["show", "--last"], &variables, &[]);
+        assert_eq!((again.out.matches(line).count(), again.out.matches(&escape).count()), (2, shown), "{name}: {:?}", again.out);
+        // Where nothing is a terminal, the line stands alone.
+        assert!(!place.start(&["show", "--last"]).out.contains('\u{1b}'));
+    }
+}

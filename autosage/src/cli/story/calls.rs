@@ -3,9 +3,9 @@
 use super::{COMMAND_LINES, Look, OUTPUT_LINES, Story, argument, capped, headline};
 use crate::cli::hunk::{Mark, hunk};
 use crate::cli::plan;
-use crate::cli::prose::{clean, cut_to, length, told};
+use crate::cli::prose::{clean, cut_to, length};
 use std::collections::BTreeMap;
-use trace::{Called, Digest, Observed, Status};
+use trace::{Called, Digest, Observed, Status, text_of};
 
 /// Lines of a change that are shown.
 const CHANGE_LINES: usize = 16;
@@ -66,7 +66,7 @@ impl Story {
         // As a shell shows it.
         let headline = headline(&called.tool, called.arguments.as_ref(), &called.raw).replace('\n', "\n> ");
         let mut text = self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, ""));
-        let words = told(&observed.content);
+        let words = text_of(&observed.content);
         let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
         // The agent is told the exit code in its own line; a person is told once, in red.
         let words = match &exit {
@@ -74,6 +74,7 @@ impl Story {
             None => words.trim_end(),
         };
         text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
+        text.push_str(&self.pictures(&observed.content));
         if observed.status != Status::Ok {
             // Where a call was cut off, its length says nothing.
             let took = if observed.took_ms > 0 { format!(" · {}", length(observed.took_ms)) } else { String::new() };
@@ -104,7 +105,7 @@ impl Story {
     }
 
     fn changed(&self, observed: &Observed, change: &str) -> String {
-        format!("{}{change}\n", self.paint(Look::Command, &self.lines(&told(&observed.content), 1, "")))
+        format!("{}{change}\n", self.paint(Look::Command, &self.lines(&text_of(&observed.content), 1, "")))
     }
 
     fn change(&self, old: &str, new: &str) -> String {
