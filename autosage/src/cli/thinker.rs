@@ -4,6 +4,7 @@ use super::args::ModelArgs;
 use super::config::Config;
 use super::failure::Failure;
 use super::home::Home;
+use super::prose::grouped;
 use crate::Parts;
 use anyhow::Context;
 use engine::Progress;
@@ -39,7 +40,12 @@ impl Thinker {
     /// What a person is told of windows that are not known.
     pub fn unknown_windows(&self) -> String {
         let unknown = self.specs().filter(|spec| spec.context.is_none() && !is_recorded(&spec.id));
-        unknown.map(|spec| unknown_window(spec) + "\n").collect()
+        let told = |spec: &ModelSpec| {
+            let way_out = if spec.id == self.model.spec().id { "--context N" } else { "models.toml beside your configuration" };
+            let (id, window) = (&spec.id, grouped(spec.window()));
+            format!("the window of {id} is not known: {window} tokens are assumed; {way_out} says otherwise\n")
+        };
+        unknown.map(told).collect()
     }
 
     /// A budget in money cannot be kept for a model whose price is not known.
@@ -81,12 +87,6 @@ impl Thinker {
     }
 }
 
-/// What is said of a window that is not known.
-pub fn unknown_window(spec: &ModelSpec) -> String {
-    let window = super::prose::grouped(spec.window());
-    format!("the window of {} is not known: {window} tokens are assumed; --context N says otherwise", spec.id)
-}
-
 fn is_recorded(id: &str) -> bool {
     id.starts_with(RECORDED)
 }
@@ -114,7 +114,9 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
     for id in ids.iter().filter(|id| **id != first.spec.id) {
         let same = left.and_then(|left| left.iter().find(|spec| spec.id == *id));
         if !fallback.iter().any(|other| other.spec.id == *id) {
-            fallback.push(further(id, &first, config, parts, same)?.usable()?);
+            let candidate = further(id, &first, config, parts, same).and_then(Candidate::usable);
+            let why = |failure: Failure| Failure::usage(format!("{failure} (`fallback` or --fallback names it)"));
+            fallback.push(candidate.map_err(why)?);
         }
     }
     let connect = |Candidate { spec, access, .. }: Candidate| model::connect(spec, Access { gate: gate.clone(), ..access });

@@ -83,6 +83,9 @@ fn a_run_falls_back_from_each_wire_to_each_other_and_stays_there() {
             let called = two.run(&[]);
             assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
             assert_eq!((two.servers[0].faults(), two.place.read("ran").as_str()), (1, "one\ntwo\n"));
+            let window =
+                format!("the window of {} is not known: 32,768 tokens are assumed; --context N says otherwise\n", two.models[0]);
+            assert_eq!(called.err.matches(&window).count(), 1, "{}", called.err);
             for words in ["falls back on", "! now asks"] {
                 assert!(called.err.contains(&format!("{words} {}", two.models[1])), "{}", called.err);
             }
@@ -179,6 +182,7 @@ fn a_list_without_its_key_or_with_a_wrong_name_is_refused_before_anything_begins
         let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", model];
         let refused = two.start(&args);
         assert!(refused.code == 2 && refused.err.contains(words), "{}", refused.err);
+        assert!(refused.err.contains("(`fallback` or --fallback names it)"), "{}", refused.err);
     }
     assert!(!two.place.home().join("runs").exists(), "nothing began");
     // What it costs has to be known where money is the limit.

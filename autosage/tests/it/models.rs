@@ -170,7 +170,9 @@ fn the_configured_models_are_checked_and_a_table_of_ones_own_counts() {
     let run = place.start(&["run", "go", "--workspace", &work, "--config", &config]);
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(
-        run.err.contains("the window of openai-compatible/b is not known: 32,768 tokens are assumed; --context N"),
+        run.err.contains(
+            "the window of openai-compatible/b is not known: 32,768 tokens are assumed; models.toml beside your configuration"
+        ),
         "{}",
         run.err
     );
