@@ -3,16 +3,17 @@
 use crate::approval::{self, Standing};
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::fill;
-use crate::progress::{OpenCall, Progress};
+use crate::progress::{OpenCall, Output, Progress};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sandbox::{Environment, SandboxError};
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tools::{Lasting, Room};
 use trace::secrets::Author;
-use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Secrets, Seq, Status, ToolCall, What};
+use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Reading, Secrets, Seq, Status, ToolCall, What};
 
 /// A call's arguments, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,12 +249,25 @@ async fn serve_in(
         cwd: &meant(cwd, secrets),
         shell: progress.shell(),
         seen: &|path| progress.seen(&secrets.hide(path)).cloned(),
-        output: &|seq| progress.output(seq),
+        output: &|seq| output(run, seq),
         secrets,
         left_ms: progress.ledger().left().time_ms,
         at,
     };
     engine.toolbox.serve(call, &room).await
+}
+
+/// The whole output of the call at `seq`: what it printed, or what the agent was told.
+fn output(run: &Run, seq: Seq) -> io::Result<Option<tools::Output>> {
+    let event = match run.progress().output(seq) {
+        None => return Ok(None),
+        Some(Output::Blob(digest)) => return Ok(Some(tools::Output::Blob(digest))),
+        Some(Output::Told(event)) => Reading::one(run.record().folder(), event)?,
+    };
+    match event.map(|event| event.what) {
+        Some(What::Observed(observed)) => Ok(Some(tools::Output::Told(observed.content))),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "its line in the record is damaged")),
+    }
 }
 
 /// The directory of the last command; where it holds a secret that this session does not have, there is no such folder, and

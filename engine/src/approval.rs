@@ -186,7 +186,12 @@ impl Questions {
                     .for_each(|question| question.is_over = true);
             }
             What::Started(_) | What::Asked(_) | What::Replied(_) | What::Observed(_) | What::Verified(_) => {}
-            What::Switched(_) | What::Granted(_) | What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
+            What::Switched(_)
+            | What::Folded(_)
+            | What::Granted(_)
+            | What::Recovered(_)
+            | What::Finished(_)
+            | What::Unknown { .. } => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! The decision: what comes next, from what has happened and from nothing else.
 
 use crate::approval::{self, Standing};
+use crate::fold::{Fit, Plan, fit};
 use crate::progress::{Claim, OpenCall, Progress, Streak};
 use crate::prompt::{Refusal, Request};
 use trace::{Exhausted, Fault, FaultClass, Outcome, Seq, Switched, Unavailable, Verdict};
@@ -17,6 +18,8 @@ pub enum Next {
         /// Who is asked, and why.
         to: Switched,
     },
+    /// Make the history shorter, so that it fits the model's window again.
+    Fold(Box<Plan>),
     /// Serve calls.
     Act(Act),
     /// Nothing, until something comes from outside: a message where the turn has ended, an answer where a call waits for one.
@@ -81,6 +84,11 @@ pub fn decide(progress: &Progress) -> Next {
     }
     if let Some(which) = progress.ledger().exhausted() {
         return Next::Finish(budget(which, progress));
+    }
+    match fit(progress) {
+        Fit::Fits => {}
+        Fit::Fold(plan) => return Next::Fold(plan),
+        Fit::Full(reason) => return Next::Finish(Outcome::ContextFull { reason }),
     }
     match Request::next(progress) {
         Ok(request) => Next::Think(Box::new(request)),
@@ -165,7 +173,8 @@ fn is_not_to_be_had(fault: &Fault) -> bool {
 fn fault_outcome(fault: &Fault, progress: &Progress) -> Option<Outcome> {
     let reason = fault.message.clone();
     match fault.class {
-        FaultClass::ContextFull => Some(Outcome::ContextFull { reason }),
+        // Whether it can be folded is seen where the next request is.
+        FaultClass::ContextFull => None,
         FaultClass::Refused => Some(Outcome::Refused { reason }),
         FaultClass::Rejected | FaultClass::Unavailable => Some(Outcome::Infrastructure { what: Unavailable::Model, reason }),
         FaultClass::Paused { until } => Some(Outcome::Paused { until, reason }),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use trace::{Blobs, Digest, HarnessRef};
 
@@ -88,6 +88,9 @@ pub struct LoopSettings {
     /// When calls that bring nothing new are a loop. Harnesses of before have no word for it.
     #[serde(default)]
     pub loops: Loops,
+    /// What a fold keeps. Harnesses of before have no word for it.
+    #[serde(default)]
+    pub fold: FoldSettings,
 }
 
 /// When calls in a row that bring nothing new are a loop: each is one, with its arguments and its result, that this turn of
@@ -105,6 +108,31 @@ impl Default for Loops {
     fn default() -> Loops {
         let [warn, stop] = [4, 9].map(|calls| NonZeroU32::new(calls).expect("neither is zero"));
         Loops { warn, stop }
+    }
+}
+
+/// What a fold keeps of a history that outgrows the model's window.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoldSettings {
+    /// Rounds (a reply with what came of it) at the start that stay as they are, if that can be.
+    pub first_rounds: usize,
+    /// Rounds at the end whose outputs stay as they are, if that can be.
+    pub last_rounds: usize,
+    /// Bytes of an output that is short enough to stay whole.
+    pub output_bytes: usize,
+    /// Bytes from the start of a longer one that stay.
+    pub head_bytes: usize,
+    /// Bytes from its end.
+    pub tail_bytes: usize,
+    /// An account of what is gone has at most one of so many parts of the window, and the words of the person as many more.
+    pub account_share: NonZeroU64,
+}
+
+impl Default for FoldSettings {
+    fn default() -> FoldSettings {
+        let account_share = NonZeroU64::new(10).expect("ten is not zero");
+        FoldSettings { first_rounds: 2, last_rounds: 4, output_bytes: 1200, head_bytes: 400, tail_bytes: 400, account_share }
     }
 }
 
@@ -152,6 +180,34 @@ notes! {
     cut_text,
     /// Calls in a row brought nothing new: `{calls}`, `{call}` of them came to the same `{times}` times, `{left}` are left.
     circle,
+    /// In the place of the middle of an old output: `{at}`.
+    shortened,
+    /// In the place of a stretch of the history: `{at}`, `{account}`.
+    account,
+    /// Above what the person said.
+    account_said,
+    /// Above the files that were read.
+    account_read,
+    /// Above the files that were changed.
+    account_changed,
+    /// Above the calls.
+    account_ran,
+    /// Above what was refused, and the checks that failed.
+    account_refused,
+    /// Above the plan.
+    account_plan,
+    /// A step of it: `{text}`, `{stage}`.
+    account_step,
+    /// A message of the person: `{words}`.
+    account_words,
+    /// A file: `{path}`, `{hash}`, `{at}`.
+    account_file,
+    /// A call or a check: `{call}`, `{ending}`, `{at}`.
+    account_call,
+    /// In the place of the middle of a long message of the person.
+    account_cut,
+    /// Below an account that is not shown whole: `{lines}`.
+    account_left_out,
     /// The claim holds.
     accepted,
     /// The claim does not hold: `{failed}`, `{total}`, `{left}`, `{results}`.

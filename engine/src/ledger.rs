@@ -99,7 +99,7 @@ impl Ledger {
             | What::Called(_)
             | What::Observed(_)
             | What::Verified(_) => {}
-            What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
+            What::Folded(_) | What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
         }
     }
 

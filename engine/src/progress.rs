@@ -4,27 +4,42 @@ mod answers;
 mod calls;
 mod conversation;
 mod fallback;
+mod history;
 mod pairs;
 mod pictures;
+mod size;
 mod turn;
 
 use crate::approval::Rights;
+use crate::fold::Account;
 use crate::harness::{Harness, fill};
 use crate::ledger::Ledger;
 use crate::scan::is_call_as_text;
 use crate::{claim, prompt};
 pub use calls::OpenCall;
 use conversation::Conversation;
+pub(crate) use history::{History, shortened};
+use model::Transcript;
 pub use pairs::{Pairs, Streak};
 use pictures::Pictures;
+use size::Size;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use trace::{
-    Called, Contents, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, ModelSpec, Observed, Outcome,
-    Part, Recovered, Replied, RunId, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
+    Called, Contents, Delivered, Delivery, Digest, Event, Fault, FaultClass, FileSeen, Finished, Folded, Method, ModelSpec,
+    Observed, Outcome, Part, Recovered, Replied, RunId, Said, Seq, Started, Status, Stop, Verdict, Verified, What,
 };
 pub use turn::Claim;
 use turn::Turn;
+
+/// Where the whole output of a call is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// In a blob.
+    Blob(Digest),
+    /// In the event that tells the agent of it: this one.
+    Told(Seq),
+}
 
 /// What a run's events add up to.
 #[derive(Clone, Debug)]
@@ -43,6 +58,10 @@ pub struct Progress {
     fallback: Vec<ModelSpec>,
     backend: Option<String>,
     conversation: Conversation,
+    size: Size,
+    account: Account,
+    /// How often the history was folded.
+    epoch: u32,
     ledger: Ledger,
     rights: Rights,
     /// The agent's last words to the person since a message came.
@@ -52,7 +71,7 @@ pub struct Progress {
     cwd: Option<PathBuf>,
     shell: Option<BTreeMap<String, Option<String>>>,
     seen: BTreeMap<String, FileSeen>,
-    outputs: BTreeMap<Seq, Digest>,
+    outputs: BTreeMap<Seq, Output>,
     pairs: Pairs,
     plan: tools::Plan,
     /// Whether the last command left processes behind.
@@ -77,6 +96,9 @@ impl Progress {
             fallback: Vec::new(),
             backend: None,
             conversation,
+            size: Size::default(),
+            account: Account::default(),
+            epoch: 0,
             ledger: Ledger::default(),
             rights: Rights::default(),
             answer: None,
@@ -106,6 +128,7 @@ impl Progress {
         self.next = event.seq.next();
         self.ledger.fold(event);
         self.rights.fold(event);
+        self.account.fold(event);
         match &event.what {
             What::Started(started) => self.start(started),
             What::Delivered(delivered) => self.deliver(delivered),
@@ -113,7 +136,8 @@ impl Progress {
             What::Replied(replied) => self.reply(event.seq, replied),
             What::Switched(switched) => self.switch(switched),
             What::Called(called) => self.call(event.seq, called),
-            What::Observed(observed) => self.observe(event.cause, observed),
+            What::Observed(observed) => self.observe(event.seq, event.cause, observed),
+            What::Folded(folded) => self.fold_history(event.seq, folded),
             What::Verified(verified) => self.verify(verified),
             What::Finished(finished) => self.finish(finished),
             What::Recovered(recovered) => self.recover(recovered),
@@ -128,6 +152,21 @@ impl Progress {
             self.run.clone_from(&recovered.run);
             self.lost_its_end = true;
         }
+    }
+
+    /// The history is another from here on, and what the agent saw before it may well look at again.
+    fn fold_history(&mut self, seq: Seq, folded: &Folded) {
+        if !self.conversation.fold(folded, self.harness.notes()) {
+            return;
+        }
+        self.epoch = folded.epoch;
+        self.turn.fault = None;
+        self.turn.fold(self.pairs.different());
+        self.pairs.begin();
+        if let Method::Ledger { whole, .. } = &folded.method {
+            self.outputs.insert(seq, Output::Blob(*whole));
+        }
+        self.begin_transcript();
     }
 
     fn start(&mut self, started: &Started) {
@@ -183,12 +222,15 @@ impl Progress {
     }
 
     fn ask(&mut self) {
+        self.size.ask(self.conversation.transcript().map_or(0, Transcript::tokens));
         self.turn.claim = None;
         self.turn.fault = None;
     }
 
     fn reply(&mut self, seq: Seq, replied: &Replied) {
         self.replies += u64::from(!was_broken_off(&replied.stop));
+        self.size.reply(replied);
+        self.turn.reply(&replied.stop);
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
                 self.turn.fault = Some((seq, fault.clone()));
@@ -243,7 +285,7 @@ impl Progress {
         }
     }
 
-    fn observe(&mut self, call: Option<Seq>, observed: &Observed) {
+    fn observe(&mut self, seq: Seq, call: Option<Seq>, observed: &Observed) {
         let Some(closed) = self.conversation.observe(&observed.id, observed.status, &observed.content) else { return };
         self.pairs.add(closed, observed);
         if observed.status == Status::Ok
@@ -264,8 +306,8 @@ impl Progress {
         if observed.exit_code.is_some() || !observed.children.is_empty() {
             self.left_running = !observed.children.is_empty();
         }
-        if let (Some(call), Some(blob)) = (call, observed.blob) {
-            self.outputs.insert(call, blob);
+        if let Some(call) = call {
+            self.outputs.insert(call, observed.blob.map_or(Output::Told(seq), Output::Blob));
         }
         if observed.status == Status::Unavailable {
             self.turn.lost = Some(trace::text_of(&observed.content));

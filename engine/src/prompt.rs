@@ -12,7 +12,7 @@ pub const RULES: u32 = 3;
 const LEAST_OUTPUT: u64 = 256;
 
 /// Room for a reply that gets somewhere.
-const GOOD_OUTPUT: u64 = 4 * LEAST_OUTPUT;
+pub(crate) const GOOD_OUTPUT: u64 = 4 * LEAST_OUTPUT;
 
 /// The next request to think, ready to be written down and sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ impl Request {
             let (all, half) = (affordable(money.0), affordable(money.0 / 2));
             output = fitting(output, all, half).ok_or(Refusal::Budget(Exhausted::Money))?;
         }
-        if let Some(window) = model.context {
-            output = output.min(window.saturating_sub(input).max(LEAST_OUTPUT));
-        }
+        let free = |window: u64| window.saturating_sub(progress.size());
+        let free = [progress.window(), model.window()].map(free).into_iter().find(|free| *free >= LEAST_OUTPUT);
+        output = output.min(free.unwrap_or(LEAST_OUTPUT));
         let body = transcript.body(output);
         let asked = Asked {
             model: model.id.clone(),
@@ -65,7 +65,7 @@ impl Request {
             prompt: Digest::of(body.as_bytes()),
             bytes: body.len() as u64,
             upto: Seq(progress.next_seq().0.saturating_sub(1)),
-            epoch: 0,
+            epoch: progress.epoch(),
             rules: RULES,
             reserved_tokens: input.saturating_add(output),
             reserved_nano_usd: most(output),

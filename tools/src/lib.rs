@@ -29,7 +29,7 @@ mod window;
 mod wish;
 
 pub use plan::{Plan, Stage, Step, plan};
-pub use room::{Caps, Lasting, Room};
+pub use room::{Caps, Lasting, Output, Room};
 pub use specs::ToolsError;
 pub use toolbox::{Toolbox, builtin};
 pub use wish::{Wish, wish};

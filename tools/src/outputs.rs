@@ -3,22 +3,35 @@
 use crate::arguments;
 use crate::files::{paging, part};
 use crate::names::counted;
-use crate::room::{Room, Trouble};
+use crate::room::{Output, Room, Trouble};
 use crate::window::{Long, Shown, Window};
 use blake3::Hasher;
 use sandbox::capture::{self, Ending};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use trace::{Digest, Secrets, Seq};
+use trace::{Digest, Observed, Secrets, Seq, text_of};
 
 /// Shows the output `name`: a place in the record, or a child's name.
-pub(crate) async fn read(name: &str, arguments: &arguments::Read, room: &Room<'_>) -> Result<String, Trouble> {
+pub(crate) async fn read(
+    name: &str,
+    arguments: &arguments::Read,
+    room: &Room<'_>,
+    observed: &mut Observed,
+) -> Result<String, Trouble> {
     let part = part(arguments, room.caps);
     if let Ok(at) = name.parse::<u64>() {
-        let digest = (room.output)(Seq(at)).ok_or_else(|| Trouble::failed(format!("no output is kept as output:{at}")))?;
-        let shown = kept(&room.blobs.path(&digest), digest, Cleaned::new(Window::new(part, Long::Wrapped), room.secrets))
-            .map_err(|error| Trouble::failed(format!("the kept output cannot be read: {error}")))?;
+        let unreadable = |error| Trouble::failed(format!("the kept output cannot be read: {error}"));
+        let mut cleaned = Cleaned::new(Window::new(part, Long::Wrapped), room.secrets);
+        let shown = match (room.output)(Seq(at)).map_err(unreadable)? {
+            None => return Err(Trouble::failed(format!("no output is kept as output:{at}"))),
+            Some(Output::Blob(digest)) => kept(&room.blobs.path(&digest), digest, cleaned).map_err(unreadable)?,
+            Some(Output::Told(parts)) => {
+                cleaned.push(text_of(&parts).as_bytes());
+                observed.content.extend(parts.into_iter().filter(|part| part.blob().is_some()));
+                cleaned.finish(Ending::Whole)
+            }
+        };
         return Ok(told(shown, part.from, ""));
     }
     // Asked first: what has ended prints no more. Where that cannot be told, it may go on.

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 use trace::secrets::{Author, Withheld};
-use trace::{Blobs, Child, Digest, FileSeen, Millis, Secrets, Seq, Status};
+use trace::{Blobs, Child, Digest, FileSeen, Millis, Part, Secrets, Seq, Status};
 
 /// Milliseconds that looking, writing, editing or searching may take.
 const INSIDE: Millis = 60_000;
@@ -31,6 +32,15 @@ impl Default for Caps {
     fn default() -> Caps {
         Caps { head_bytes: 6_000, tail_bytes: 6_000, read_lines: 1_000, read_bytes: 24_000 }
     }
+}
+
+/// The whole output of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A blob holds it.
+    Blob(Digest),
+    /// It is what the agent was told.
+    Told(Vec<Part>),
 }
 
 /// How long an environment lasts.
@@ -60,8 +70,8 @@ pub struct Room<'a> {
     pub shell: Option<&'a BTreeMap<String, Option<String>>>,
     /// What the agent saw last of the file with this path.
     pub seen: &'a dyn Fn(&str) -> Option<FileSeen>,
-    /// The whole output that is kept of the call at a place of the record.
-    pub output: &'a dyn Fn(Seq) -> Option<Digest>,
+    /// The whole output of the call at a place of the record.
+    pub output: &'a dyn Fn(Seq) -> io::Result<Option<Output>>,
     /// What is hidden from the agent, and put back in what it writes.
     pub secrets: &'a Secrets,
     /// Milliseconds that the run may still take.

@@ -75,7 +75,7 @@ impl Toolbox {
             Err(why) => Err(Trouble::failed(why)),
             Ok(Arguments::Bash(arguments)) => bash::serve(&arguments, room, &mut observed).await,
             Ok(Arguments::Read(arguments)) => match arguments.path.strip_prefix("output:") {
-                Some(name) => outputs::read(name, &arguments, room).await,
+                Some(name) => outputs::read(name, &arguments, room, &mut observed).await,
                 None => files::read(&arguments, room, &mut observed).await,
             },
             Ok(Arguments::Write(arguments)) => files::write(arguments, room, &mut observed).await,

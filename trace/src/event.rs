@@ -2,8 +2,8 @@
 
 use crate::secrets::{Opaque, Secrets};
 use crate::{
-    AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Grant, Limits, Millis, ModelSpec, NanoUsd, Observed,
-    Part, Replied, RunId, Seq, Started, Terms, Timestamp, blobs_of,
+    AgentPath, Answer, ApprovalAsked, Called, CheckResult, Digest, Finished, Folded, Grant, Limits, Method, Millis, ModelSpec,
+    NanoUsd, Observed, Part, Replied, RunId, Seq, Started, Terms, Timestamp, blobs_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +102,8 @@ kinds! {
     Observed(Observed),
     /// The checks judged a claim.
     Verified(Verified),
+    /// The history was made shorter, so that it fits the model's window again.
+    Folded(Folded),
     /// A person raised the limits.
     Granted(Granted),
     /// The end of the record was damaged, and the run goes on from the last good line.
@@ -119,6 +121,8 @@ impl What {
             What::Replied(replied) => replied.raw.into_iter().collect(),
             What::Observed(observed) => observed.blob.into_iter().chain(blobs_of(&observed.content)).collect(),
             What::Recovered(recovered) => vec![recovered.blob],
+            What::Folded(Folded { method: Method::Ledger { whole, .. }, .. }) => vec![*whole],
+            What::Folded(Folded { method: Method::Shorten, .. }) => Vec::new(),
             What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
             What::Switched(_) | What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),
         }

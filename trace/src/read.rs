@@ -1,7 +1,7 @@
 //! Reading a record without owning it: whole, or following its end while another process writes.
 
 use crate::line::{Chain, unproven, version};
-use crate::{Damage, Digest, Event};
+use crate::{Damage, Digest, Event, Seq};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
@@ -82,6 +82,32 @@ impl Reading {
         let mut reading = Reading::open(run)?;
         let events = reading.more(|_, _| ())?;
         Ok((events, reading))
+    }
+
+    /// The one event at `seq` of the record in the folder `run`, proven against the line before it; `None` where no good line
+    /// stands there.
+    ///
+    /// # Errors
+    /// Where the record cannot be read.
+    pub fn one(run: &Path, seq: Seq) -> io::Result<Option<Event>> {
+        let file = File::open(run.join(TRACE))?;
+        let mut lines = lines(&file, 0)?;
+        // Events have no gaps: their number is that of their line.
+        for _ in 1..seq.0 {
+            if lines.skip_until(b'\n')? == 0 {
+                return Ok(None);
+            }
+        }
+        let (mut before, mut line) = (Vec::new(), Vec::new());
+        let mut chain = Chain::default();
+        if seq > Seq(0) {
+            lines.read_until(b'\n', &mut before)?;
+            let Some((event, sum)) = before.strip_suffix(b"\n").and_then(unproven) else { return Ok(None) };
+            chain = Chain { next: event.seq.next(), sum: Some(sum) };
+        }
+        lines.read_until(b'\n', &mut line)?;
+        let whole = line.strip_suffix(b"\n").filter(|_| chain.next == seq);
+        Ok(whole.and_then(|whole| chain.read(whole).ok()))
     }
 
     /// The events that were appended since the last call, each also shown to `line` with its bytes as they stand.

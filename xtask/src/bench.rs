@@ -3,6 +3,7 @@
 //! A measurement, never a test: figures depend on the machine and on what else it does. What is to be compared is measured
 //! in turn, so that a noisy minute meets all alike; each figure is the median of its runs.
 
+mod folds;
 mod long;
 mod machine;
 mod mock;
@@ -12,7 +13,9 @@ mod table;
 mod walls;
 
 use anyhow::{Context, bail};
+use folds::Folds;
 use long::Long;
+use mock::Usage;
 use once::{Figures, Setting};
 use record::Lengths;
 use serde::Serialize;
@@ -20,28 +23,34 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use walls::Walls;
 
+/// A window in which nothing is folded, and one in which a long run is folded again and again, in tokens.
+const LARGE: u64 = 1_000_000;
+const SMALL: u64 = 32_768;
+
 /// How much to measure.
 pub struct Wish {
     runs: usize,
     turns: usize,
     long: usize,
+    folding: usize,
     json: Option<PathBuf>,
 }
 
 impl Wish {
     pub fn parse(words: &[&str]) -> anyhow::Result<Wish> {
-        let mut wish = Wish { runs: 5, turns: 50, long: 1000, json: None };
+        let mut wish = Wish { runs: 5, turns: 50, long: 1000, folding: 2000, json: None };
         for pair in words.chunks(2) {
             match *pair {
                 ["--runs", number] => wish.runs = number.parse()?,
                 ["--turns", number] => wish.turns = number.parse()?,
                 ["--long", number] => wish.long = number.parse()?,
+                ["--folding", number] => wish.folding = number.parse()?,
                 ["--json", file] => wish.json = Some(file.into()),
-                _ => bail!("bench [--runs N] [--turns N] [--long N] [--json FILE], not `{}`", pair.join(" ")),
+                _ => bail!("bench [--runs N] [--turns N] [--long N] [--folding N] [--json FILE], not `{}`", pair.join(" ")),
             }
         }
-        if wish.runs == 0 || wish.turns < 2 || wish.long < 50 {
-            bail!("at least one run of two turns, and a long one of 50");
+        if wish.runs == 0 || wish.turns < 2 || wish.long < 50 || wish.folding < 500 {
+            bail!("at least one run of two turns, a long one of 50, and one of 500 that folds");
         }
         Ok(wish)
     }
@@ -104,6 +113,8 @@ struct Report {
     fresh: Figures,
     /// One long run for each wire.
     long: Vec<Long>,
+    /// One run for each wire in a small window.
+    folds: Vec<Folds>,
     /// One `fdatasync` after a small append, in milliseconds.
     fdatasync_ms: f64,
     walls: Walls,
@@ -117,6 +128,8 @@ pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
         mock: root.join("bench/mock_llm.py"),
         folder: target.join("bench"),
         turns,
+        context: LARGE,
+        usage: Usage::Fixed,
         way,
     };
     once::clear(&setting(Way::ALL[0], wish.turns))?;
@@ -131,11 +144,17 @@ pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
     let measured = |(way, runs): (&Way, Vec<Figures>)| Measured { way: *way, median: Figures::median(&runs), runs };
     eprintln!("{} turns, each wire", wish.long);
     let long = |wire: &Wire| long::measure(&setting(Way { wire: *wire, durability: Durability::Process }, wish.long));
+    eprintln!("{} turns in a window of {SMALL} tokens, each wire", wish.folding);
+    let folding = |wire: &Wire| {
+        let way = Way { wire: *wire, durability: Durability::Process };
+        folds::measure(&Setting { context: SMALL, usage: Usage::Cached, ..setting(way, wish.folding) })
+    };
     let report = Report {
         turns: wish.turns,
         ways: Way::ALL.iter().zip(ways).map(measured).collect(),
         fresh,
         long: Wire::ALL.iter().map(long).collect::<anyhow::Result<_>>()?,
+        folds: Wire::ALL.iter().map(folding).collect::<anyhow::Result<_>>()?,
         fdatasync_ms: machine::fdatasync_ms(&target)?,
         walls: walls::measure(&target)?,
         lengths: record::measure(&target)?,

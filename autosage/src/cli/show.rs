@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::home::Home;
 use super::print;
 use super::proof;
-use super::prose::{grouped, length};
+use super::prose::{counted, grouped, length};
 use super::story::Story;
 use super::summary::Read;
 use super::view::{look, pictures};
@@ -123,6 +123,7 @@ pub fn event_line(event: &Event) -> String {
                 one_line(&trace::text_of(&observed.content))
             )
         }
+        What::Folded(folded) => super::story::folding(folded),
         What::Verified(verified) => {
             let passed = verified.checks.iter().filter(|check| check.passed).count();
             format!("{passed} of {} checks passed", verified.checks.len())
@@ -176,6 +177,10 @@ fn bill(events: &[Event]) -> String {
         grouped(ledger.usage.reasoning),
         length(ledger.active_ms)
     ));
+    let folds = events.iter().filter(|event| matches!(event.what, What::Folded(_))).count();
+    if folds > 0 {
+        text.push_str(&format!("the history was folded {}\n", counted(folds as u64, "time")));
+    }
     if ledger.lost_tokens > 0 {
         text.push_str(&format!("{} tokens of requests whose answer was lost are charged besides\n", grouped(ledger.lost_tokens)));
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tools::{Plan, Stage};
 use trace::{
-    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Granted, Part, Recovered, Replied, RunId, Said, Seq, Started,
-    Stop, Switched, Timestamp, Verdict, Verified, What,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Folded, Granted, Method, Part, Recovered, Replied, RunId, Said,
+    Seq, Started, Stop, Switched, Timestamp, Verdict, Verified, What,
 };
 
 /// Lines of an observation that are shown.
@@ -201,6 +201,7 @@ impl Story {
                 event.cause.and_then(|claim| self.open.remove(&claim));
                 self.verified(verified)
             }
+            What::Folded(folded) => self.paint(Look::Dim, &format!("{}\n", folding(folded))),
             What::Granted(Granted { grant, .. }) if grant.is_empty() => self.paint(Look::Dim, "there are new limits\n"),
             What::Granted(Granted { grant, .. }) => {
                 self.paint(Look::Dim, &format!("commands have {}\n", clean(&grant.to_string())))
@@ -399,6 +400,19 @@ fn capped(lines: impl Iterator<Item = String>, most: usize, margin: &str) -> Str
         lines.push(format!("{margin}… {}\n", counted(more as u64, "more line")));
     }
     lines.concat()
+}
+
+/// A fold in one line.
+pub fn folding(folded: &Folded) -> String {
+    let shortened = match folded.shortened.len() as u64 {
+        0 => String::new(),
+        outputs => format!(", {} shortened", counted(outputs, "output")),
+    };
+    let account = match &folded.method {
+        Method::Shorten => String::new(),
+        Method::Ledger { replies, .. } => format!(", {} told in an account", counted(*replies, "turn")),
+    };
+    format!("folded: {} → {} tokens{shortened}{account}", grouped(folded.before), grouped(folded.after))
 }
 
 /// An argument of a call, where it is text.

@@ -145,6 +145,7 @@ fn f1_two_processes_cannot_append_to_one_record() {
     let work = place.work().display().to_string();
     let mut args = vec!["run", "go"];
     args.extend(place.arguments(&server, &work));
+    args.extend(["--context", "1000000"]);
     let first = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     until(|| place.work().join("begun").exists().then_some(()));
     for more in [&[][..], &["--as-new"], &["-m", "also"]] {

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use trace::{Delivery, Event, Part, Said, Stop, What};
+use trace::{Delivery, Event, Method, Part, Said, Seq, Stop, What};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,28 +72,44 @@ fn play(folder: &Path, place: &Place, server: &Server, wire: Wire) -> (Vec<(Path
     }
     assert_eq!(server.faults(), faults, "every fault of the script was served");
     let events = place.events();
-    every_body_is_rebuilt(server, &events, place);
-    every_body_extends_the_one_before(&server.bodies());
+    let bodies = server.bodies();
+    // From one fold to the next; what was folded between them is not extended.
+    let mut epochs = every_body_is_rebuilt(server, &events, place).into_iter().peekable();
+    let mut left = bodies.as_slice();
+    while let Some(epoch) = epochs.next() {
+        let mut length = 1;
+        while epochs.next_if_eq(&epoch).is_some() {
+            length += 1;
+        }
+        let (together, rest) = left.split_at(length);
+        every_body_extends_the_one_before(together);
+        left = rest;
+    }
     let run = place.run_folder();
     let kept = files(&run).into_iter().filter(|(path, _)| path != Path::new("lock")).collect();
     (kept, events)
 }
 
 /// Invariant 4: every body that the server received is the one that the events give, byte for byte.
-fn every_body_is_rebuilt(server: &Server, events: &[Event], place: &Place) {
-    let bodies = server.bodies();
+/// Answers with how often the history had been folded before each of them.
+fn every_body_is_rebuilt(server: &Server, events: &[Event], place: &Place) -> Vec<u32> {
+    let (bodies, mut epochs) = (server.bodies(), Vec::new());
     let mut sent = bodies.iter().peekable();
     for event in events {
-        let What::Asked(_) = &event.what else { continue };
+        let What::Asked(asked) = &event.what else { continue };
         let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
         let shown = place.call(&clock, &ids, &["show", "--last", "--prompt", &event.seq.to_string()]);
         assert_eq!(shown.code, 0, "{}", shown.err);
         let rebuilt = shown.out.trim_end_matches('\n');
         assert_eq!(sent.next().map(String::as_str), Some(rebuilt), "the request at event {}", event.seq);
+        epochs.push(asked.epoch);
         // A retry sends the same bytes again.
-        while sent.next_if(|body| body.as_str() == rebuilt).is_some() {}
+        while sent.next_if(|body| body.as_str() == rebuilt).is_some() {
+            epochs.push(asked.epoch);
+        }
     }
     assert_eq!(sent.next(), None, "a body that no event asks for");
+    epochs
 }
 
 /// Invariant 4, and what a cache lives on (bug case B9): a request is the one before and more, but for the marks of a
@@ -128,6 +144,14 @@ fn projection(events: &[Event], work: &Path) -> String {
             },
             What::Asked(asked) => format!("upto {} | most {}", asked.upto, asked.max_output),
             What::Replied(replied) => replied_line(replied),
+            What::Folded(folded) => {
+                let calls: Vec<String> = folded.shortened.iter().map(Seq::to_string).collect();
+                let account = match &folded.method {
+                    Method::Shorten => String::new(),
+                    Method::Ledger { first, last, text, .. } => format!(", {first} to {last} become\n{text}"),
+                };
+                format!("outputs {} are shortened{account}", calls.join(" "))
+            }
             What::Switched(switched) => format!("to {}: {}", switched.model.id, switched.why),
             What::ApprovalAsked(asked) => format!("{} {} wants {}: {}", asked.id, asked.tool, asked.wants, asked.why),
             What::Called(called) => {
@@ -226,7 +250,7 @@ fn scenarios_give_the_expected_record() {
 fn two_runs_of_one_scenario_give_the_same_bytes() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
     let server = Server::start(Vec::new());
-    for name in ["second-question", "check-fails-once", "reads-side-by-side"] {
+    for name in ["second-question", "check-fails-once", "reads-side-by-side", "folded-history"] {
         let play_once = || {
             let place = Place::new(&format!("twice-{name}"));
             play(&scenarios.join(name), &place, &server, Wire::Chat).0

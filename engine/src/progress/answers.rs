@@ -1,14 +1,15 @@
 //! What the rest of the engine, and whoever watches a run, asks of the fold.
 
-use super::{Claim, OpenCall, Pairs, Progress};
+use super::{Claim, History, OpenCall, Output, Pairs, Progress};
 use crate::approval::Rights;
+use crate::fold::Account;
 use crate::harness::Harness;
 use crate::ledger::Ledger;
 use model::{Message, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{
-    CallId, Check, Digest, Fault, FileSeen, Grant, ModelSpec, Outcome, Part, RunId, Seq, Started, Status, Terms, ToolSpec,
-    Verdict,
+    CallId, Check, Fault, FileSeen, Grant, ModelSpec, Outcome, Part, RunId, Seq, Started, Status, Terms, ToolSpec,
+    UNKNOWN_WINDOW, Verdict,
 };
 
 impl Progress {
@@ -65,7 +66,53 @@ impl Progress {
 
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
-        self.conversation.messages()
+        &self.conversation.history().messages
+    }
+
+    /// Adds `message` to a transcript, as the model is sent it.
+    pub(crate) fn push(&self, transcript: &mut Transcript, message: &Message) {
+        self.conversation.push(transcript, message);
+    }
+
+    /// The messages, and the rounds that they form.
+    pub(crate) fn history(&self) -> &History {
+        self.conversation.history()
+    }
+
+    /// What an account of the history tells.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// How often the history was folded.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Tokens of the next request, its reply aside, as far as they can be known.
+    pub fn size(&self) -> u64 {
+        self.size_of(self.transcript().map_or(0, Transcript::tokens))
+    }
+
+    /// Tokens of a request that is estimated at `estimate`.
+    pub(crate) fn size_of(&self, estimate: u64) -> u64 {
+        self.size.of(estimate)
+    }
+
+    /// Tokens that a request and its reply may have: the model's window, or less, where less was refused.
+    pub fn window(&self) -> u64 {
+        let window = self.model.as_ref().map_or(UNKNOWN_WINDOW, ModelSpec::window);
+        self.size.refused().map_or(window, |refused| refused.min(window))
+    }
+
+    /// How many requests in a row were refused because they were too long.
+    pub(crate) fn refusals(&self) -> u32 {
+        self.turn.refusals
+    }
+
+    /// Whether the agent, since the history was folded in this turn of the user, did nothing that it had not done before.
+    pub(crate) fn folds_in_vain(&self) -> bool {
+        self.turn.went_on && self.turn.folded_at == Some(self.pairs.different())
     }
 
     /// The conversation up to its last final message, as the model is sent it.
@@ -176,8 +223,8 @@ impl Progress {
         self.seen.get(path)
     }
 
-    /// The whole output of the call at `call`, where its observation left some out.
-    pub fn output(&self, call: Seq) -> Option<Digest> {
+    /// Where the whole output of the call at `call` is kept, or of the account that the fold at `call` made.
+    pub(crate) fn output(&self, call: Seq) -> Option<Output> {
         self.outputs.get(&call).copied()
     }
 

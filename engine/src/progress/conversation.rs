@@ -1,42 +1,36 @@
 //! What the model is told: message after message, each final once the calls before it are closed.
 
 use super::calls::{OpenCall, calls_of};
+use super::history::{History, Round};
 use super::pictures::Pictures;
+use crate::harness::Notes;
 use model::{Message, SentCall, Transcript};
-use trace::{CallId, Called, ModelSpec, Part, Said, Seq, Status, ToolSpec};
+use trace::{CallId, Called, Folded, ModelSpec, Part, Said, Seq, Status, ToolSpec};
 
 /// The conversation with the model.
 #[derive(Clone, Debug)]
 pub(super) struct Conversation {
     /// How parts of events become parts of messages.
     pictures: Pictures,
-    messages: Vec<Message>,
-    /// The final ones among `messages`, as the model is sent them.
+    history: History,
+    /// The final messages of the history, as the model is sent them.
     transcript: Option<Transcript>,
-    /// How many of `messages` stand in `transcript`.
+    /// How many of them stand in `transcript`.
     written: usize,
     /// Messages that came while calls were open; they stand after the observations.
     held: Vec<Message>,
+    /// The calls of the last reply.
     calls: Vec<OpenCall>,
-    /// The place in `messages` of the reply that `calls` belong to.
-    reply_at: usize,
 }
 
 impl Conversation {
     pub fn new(pictures: Pictures) -> Conversation {
-        Conversation {
-            pictures,
-            messages: Vec::new(),
-            transcript: None,
-            written: 0,
-            held: Vec::new(),
-            calls: Vec::new(),
-            reply_at: 0,
-        }
+        let (history, held, calls) = (History::default(), Vec::new(), Vec::new());
+        Conversation { pictures, history, transcript: None, written: 0, held, calls }
     }
 
-    pub fn messages(&self) -> &[Message] {
-        &self.messages
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// The conversation up to its last final message, as the model is sent it.
@@ -67,7 +61,7 @@ impl Conversation {
 
     /// What only the wire of its own provider understands stands for nothing any more.
     pub fn drop_opaque(&mut self) {
-        for message in &mut self.messages {
+        for message in &mut self.history.messages {
             if let Message::Reply { parts, .. } = message {
                 parts.retain(|part| !matches!(part, Said::Opaque { .. }));
             }
@@ -80,14 +74,29 @@ impl Conversation {
             return;
         }
         let Some(transcript) = &mut self.transcript else { return };
-        self.messages[self.written..].iter().for_each(|message| transcript.push(&self.pictures.fitting(message)));
-        self.written = self.messages.len();
+        self.history.messages[self.written..].iter().for_each(|message| transcript.push(&self.pictures.fitting(message)));
+        self.written = self.history.messages.len();
+    }
+
+    /// Adds `message` to `transcript`, as the model is sent it.
+    pub fn push(&self, transcript: &mut Transcript, message: &Message) {
+        transcript.push(&self.pictures.fitting(message));
+    }
+
+    /// Puts the folded history in the place of the whole one. A fold while calls are open, which no record of ours holds,
+    /// changes nothing. Answers with whether it was done; then the transcript has to begin anew.
+    pub fn fold(&mut self, folded: &Folded, notes: &Notes) -> bool {
+        let is_final = !self.has_open_calls();
+        if is_final {
+            self.history = self.history.folded(folded, notes);
+        }
+        is_final
     }
 
     /// Puts `parts` at the tail of the prompt, behind the observations of calls that are still open.
     pub fn tell(&mut self, parts: &[Part]) {
         let message = Message::User(self.pictures.sent(parts));
-        if self.has_open_calls() { self.held.push(message) } else { self.messages.push(message) }
+        if self.has_open_calls() { self.held.push(message) } else { self.history.messages.push(message) }
     }
 
     /// Calls that are still open are closed with `note`.
@@ -101,9 +110,9 @@ impl Conversation {
     /// The model says something; no calls are open.
     pub fn reply(&mut self, seq: Seq, parts: &[Said]) {
         self.calls = calls_of(seq, parts);
-        self.reply_at = self.messages.len();
+        self.history.rounds.push(Round { reply: seq, at: self.history.messages.len(), calls: Vec::new() });
         let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
-        self.messages.push(Message::Reply { parts: parts.to_vec(), calls: self.calls.iter().map(sent).collect() });
+        self.history.messages.push(Message::Reply { parts: parts.to_vec(), calls: self.calls.iter().map(sent).collect() });
     }
 
     /// A call is about to be served. Answers with whether it is one of the last reply and was not begun before.
@@ -111,9 +120,12 @@ impl Conversation {
         let is_new = |call: &OpenCall| call.id == called.id && call.called.is_none() && call.result.is_none();
         let Some(index) = self.calls.iter().position(is_new) else { return false };
         self.calls[index].called = Some(seq);
+        if let Some(round) = self.history.rounds.last_mut() {
+            round.calls.push((called.id.clone(), seq));
+        }
         // Later requests carry `{}` for arguments that were not usable, so that no server chokes on them.
         if called.arguments.is_none()
-            && let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at)
+            && let Some(calls) = self.sent_calls()
         {
             calls[index].arguments = "{}".to_owned();
         }
@@ -130,9 +142,18 @@ impl Conversation {
         Some(&self.calls[index])
     }
 
+    /// The calls of the last reply, as they are sent back.
+    fn sent_calls(&mut self) -> Option<&mut Vec<SentCall>> {
+        let at = self.history.rounds.last()?.at;
+        match self.history.messages.get_mut(at) {
+            Some(Message::Reply { calls, .. }) => Some(calls),
+            Some(Message::User(_) | Message::Result { .. }) | None => None,
+        }
+    }
+
     /// The results enter the prompt together and in call order, for `submit` is served last wherever it stands.
     fn close(&mut self) {
-        if let Some(Message::Reply { calls, .. }) = self.messages.get_mut(self.reply_at) {
+        if let Some(calls) = self.sent_calls() {
             // Whatever the record says of them: no server takes arguments that are no object.
             calls.iter_mut().filter(|call| !is_object(&call.arguments)).for_each(|call| call.arguments = "{}".to_owned());
         }
@@ -140,8 +161,8 @@ impl Conversation {
             let (status, content) = call.result.as_ref()?;
             Some(Message::Result { id: call.id.clone(), status: *status, content: self.pictures.sent(content) })
         };
-        self.messages.extend(self.calls.iter().filter_map(result));
-        self.messages.append(&mut self.held);
+        self.history.messages.extend(self.calls.iter().filter_map(result));
+        self.history.messages.append(&mut self.held);
     }
 }
 

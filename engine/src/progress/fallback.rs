@@ -1,6 +1,7 @@
 //! The model that is asked, and those that are left to fall back on.
 
 use super::Progress;
+use super::size::Size;
 use trace::{ModelSpec, Switched};
 
 impl Progress {
@@ -10,10 +11,18 @@ impl Progress {
         if self.model.as_ref().is_some_and(|before| before.provider != model.provider) {
             self.conversation.drop_opaque();
         }
-        let tools = self.started.as_ref().map_or(&[][..], |started| &started.tools);
-        self.conversation.begin(model, &self.system, tools);
         self.fallback.retain(|other| other.id != model.id);
         self.model = Some(model.clone());
+        self.size = Size::default();
+        self.begin_transcript();
+    }
+
+    /// The model is sent all of the conversation anew.
+    pub(super) fn begin_transcript(&mut self) {
+        let tools = self.started.as_ref().map_or(&[][..], |started| &started.tools);
+        if let Some(model) = &self.model {
+            self.conversation.begin(model, &self.system, tools);
+        }
     }
 
     /// The model before is not to be had, and its fault goes with it.

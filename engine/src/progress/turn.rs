@@ -1,6 +1,6 @@
 //! One turn of the user: what begins anew with the next.
 
-use trace::{CallId, Fault, Outcome, Seq, Verdict};
+use trace::{CallId, Fault, FaultClass, Outcome, Seq, Stop, Verdict};
 
 /// The agent's word that it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,4 +31,30 @@ pub(super) struct Turn {
     /// Why the sandbox is gone.
     pub lost: Option<String>,
     pub outcome: Option<Outcome>,
+    /// How many requests in a row were refused because they were too long.
+    pub refusals: u32,
+    /// How many different pairs of call and result the run had seen when the history was folded last.
+    pub folded_at: Option<usize>,
+    /// Whether a usable reply came since.
+    pub went_on: bool,
+}
+
+impl Turn {
+    /// The history was folded when the run had seen so many different pairs.
+    pub fn fold(&mut self, different: usize) {
+        self.folded_at = Some(different);
+        self.went_on = false;
+    }
+
+    /// A request was answered.
+    pub fn reply(&mut self, stop: &Stop) {
+        match stop {
+            Stop::Error(Fault { class: FaultClass::ContextFull, .. }) => self.refusals += 1,
+            Stop::Error(_) => {}
+            Stop::End | Stop::Calls | Stop::Length | Stop::Refused => {
+                self.refusals = 0;
+                self.went_on = true;
+            }
+        }
+    }
 }

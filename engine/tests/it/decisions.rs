@@ -22,6 +22,7 @@ fn say(next: &Next) -> String {
     match next {
         Next::Think(request) => format!("think, {} tokens at most", request.asked.max_output),
         Next::Switch { at, to } => format!("switch to {} after {at}: {}", to.model.id, to.why),
+        Next::Fold(plan) => format!("fold from {} to {} tokens", plan.folded.before, plan.folded.after),
         Next::Act(Act::Serve(calls)) => format!("serve {}", ids(calls)),
         Next::Act(Act::Ask(call)) => format!("ask for {}", call.id),
         Next::Act(Act::Settle(calls)) => format!("settle {}", ids(calls)),
@@ -163,7 +164,12 @@ fn a_request_that_we_stopped_takes_nothing_from_a_recording() {
 #[test]
 fn trouble_with_the_model_ends_the_turn_by_its_kind() {
     let until = Timestamp::from_unix_millis(0);
-    after(&begin().fault(FaultClass::ContextFull), expect!["finish context_full: trouble"]);
+    after(
+        &begin().fault(FaultClass::ContextFull),
+        expect![
+            "finish context_full: trouble; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"
+        ],
+    );
     after(&begin().fault(FaultClass::Refused), expect!["finish refused: trouble"]);
     after(&begin().fault(FaultClass::Rejected), expect!["finish infrastructure: trouble"]);
     after(&begin().fault(FaultClass::Unavailable), expect!["finish infrastructure: trouble"]);
@@ -200,7 +206,12 @@ fn a_model_that_is_not_to_be_had_is_fallen_back_from_in_the_order_of_the_list() 
         after(&refused(status), expect!["switch to openai/b after 1: no"]);
     }
     after(&refused(400), expect!["finish infrastructure: no"]);
-    after(&with_fallback().fault(FaultClass::ContextFull), expect!["finish context_full: trouble"]);
+    after(
+        &with_fallback().fault(FaultClass::ContextFull),
+        expect![
+            "finish context_full: trouble; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"
+        ],
+    );
     after(&with_fallback().fault(FaultClass::Refused), expect!["finish refused: trouble"]);
 }
 

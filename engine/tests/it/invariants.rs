@@ -3,8 +3,8 @@
 
 use crate::story::{Story, check, pictures, replied, started};
 use crate::strict;
-use engine::{Act, Claiming, Next, OpenCall, Questions, Standing, decide, standing};
-use model::{Prompt, render};
+use engine::{Act, Claiming, Next, OpenCall, Plan, Questions, Standing, decide, standing};
+use model::{Message, Prompt, render};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -93,6 +93,11 @@ struct World {
     for_the_run: bool,
     /// How many claims the checks judged in this turn of the user.
     judged: u32,
+    /// What persons said.
+    words: Vec<String>,
+    /// All that accounts told.
+    accounts: String,
+    folds: u32,
 }
 
 impl World {
@@ -104,8 +109,11 @@ impl World {
         let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
         let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
         let terms = Terms { approve, allow, read_only: false };
-        let story = Story::of(Started { terms, model: wire.model("m"), fallback, ..started(limits, checks) });
-        World { story, wire, said: BTreeMap::new(), for_the_run: false, last_body: None, choices, sent: 0, judged: 0 }
+        let context = [None, Some(1_500), Some(2_500), Some(6_000)][choices.below(4)];
+        let model = ModelSpec { context, ..wire.model("m") };
+        let story = Story::of(Started { terms, model, fallback, ..started(limits, checks) });
+        let (said, words, accounts, folds) = (BTreeMap::new(), Vec::new(), String::new(), 0);
+        World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, accounts, folds }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -138,9 +146,11 @@ impl World {
 
     fn message(&mut self) {
         self.judged = 0;
-        let mut parts = vec![Part::text("and now?")];
+        let words = format!("and now number {}?", self.words.len());
+        let mut parts = vec![Part::text(&words)];
         parts.extend(self.picture());
         let what = Delivery::Message { parts };
+        self.words.push(words);
         self.note(None, What::Delivered(Delivered { name: String::new(), what }));
     }
 
@@ -179,6 +189,8 @@ impl World {
             _ => (self.parts(), Stop::End),
         };
         let output = self.choices.below(256) as u64 * max_output / 255;
+        // Servers count fewer tokens than are estimated, and some nearly none.
+        let input = input / [1, 1, 2, 100][self.choices.below(4)];
         replied(parts, stop, Usage { input, output, ..Usage::default() })
     }
 
@@ -203,9 +215,36 @@ impl World {
     }
 
     fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
-        let mut observed = Observed::words(call.id.clone(), status, "seen");
+        let words = "seen \"this\"\n".repeat([1, 1, 20, 200, 600][self.choices.below(5)]);
+        let mut observed = Observed::words(call.id.clone(), status, words);
         observed.content.extend(self.picture());
         self.note(Some(seq), What::Observed(observed));
+    }
+
+    /// The history is folded: what stays is what stood there, but for an account and outputs that are shorter.
+    fn fold(&mut self, plan: Plan) -> Result<(), TestCaseError> {
+        let kept = |messages: &[Message]| -> Vec<Message> {
+            let replies = messages.iter().filter(|message| matches!(message, Message::Reply { .. }));
+            replies.cloned().collect()
+        };
+        let (before, size) = (kept(self.story.progress.messages()), self.story.progress.size());
+        prop_assert!(plan.folded.after < size, "{} tokens are folded to {}", size, plan.folded.after);
+        let after = plan.folded.after;
+        self.accounts.push_str(plan.account.as_deref().unwrap_or_default());
+        self.note(None, What::Folded(plan.folded));
+        self.last_body = None;
+        self.folds += 1;
+        let progress = &self.story.progress;
+        prop_assert_eq!(progress.size(), after, "the size is what was planned");
+        let mut rest = before.iter();
+        for reply in kept(progress.messages()) {
+            prop_assert!(rest.any(|before| *before == reply), "a reply is not as it was, or not in its place");
+        }
+        prop_assert!(matches!(decide(progress), Next::Think(_) | Next::Finish(_)), "one fold is enough");
+        let is_account =
+            |message: &&Message| matches!(message, Message::User(parts) if model::text_of(parts).contains("folded away"));
+        prop_assert!(progress.messages().iter().filter(is_account).count() <= 1, "one account tells all");
+        Ok(())
     }
 
     /// Somebody answers a question, perhaps one that is not open.
@@ -273,6 +312,7 @@ impl World {
                 self.note(Some(at), What::Switched(to));
                 prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
             }
+            Next::Fold(plan) => self.fold(*plan)?,
             Next::Act(Act::Serve(calls)) => {
                 prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");
                 calls.iter().try_for_each(|call| self.judge_rights(call))?;
@@ -436,6 +476,11 @@ impl World {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }
         self.last_body = Some(now);
+        for words in &self.words {
+            prop_assert!(request.body.contains(words) || self.accounts.contains(words), "{words} is lost");
+        }
+        let most = progress.model().unwrap().window();
+        prop_assert!(progress.size() + request.asked.max_output <= most.max(1_500), "it does not fit");
         if let Err(broken) = strict::check(&progress.model().unwrap().wire, &request.body) {
             prop_assert!(false, "{broken}:\n{}", request.body);
         }

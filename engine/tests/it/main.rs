@@ -4,6 +4,7 @@
 
 mod approvals;
 mod decisions;
+mod folding;
 mod invariants;
 mod pairs;
 mod story;

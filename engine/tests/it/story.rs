@@ -197,9 +197,14 @@ impl Story {
     }
 
     /// The call at `index` of the last reply came to this.
-    pub fn observed(mut self, index: usize, status: Status) -> Story {
+    pub fn observed(self, index: usize, status: Status) -> Story {
+        self.told(index, status, "seen")
+    }
+
+    /// The call at `index` of the last reply came to this, and the agent was told so.
+    pub fn told(mut self, index: usize, status: Status, words: &str) -> Story {
         let call = self.progress.open_calls().find(|call| call.id == CallId::new(call.reply, index)).unwrap().clone();
-        self.note(call.called, What::Observed(Observed::words(call.id, status, "seen")));
+        self.note(call.called, What::Observed(Observed::words(call.id, status, words)));
         self
     }
 

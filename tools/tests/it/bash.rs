@@ -193,6 +193,20 @@ async fn of_a_huge_output_the_ends_are_shown_and_the_rest_can_be_read() {
 }
 
 #[tokio::test]
+async fn what_was_shown_whole_can_be_read_again_as_well() {
+    let Some(bench) = Bench::new().await else { return };
+    let at = bench.next_at();
+    bench.call("bash", json!({"command": "echo one; echo two; false"})).await;
+    expect![[r#"
+        ok: 2	two
+        3	[exit code 1]
+        [lines 2 to 3, the last]"#]]
+    .assert_eq(&bench.told("read", json!({"path": format!("output:{at}"), "offset": 2})).await);
+    let none = json!({"path": "output:99"});
+    expect!["failed: no output is kept as output:99"].assert_eq(&bench.told("read", none).await);
+}
+
+#[tokio::test]
 async fn one_line_of_eight_megabytes_is_cut_and_all_of_it_can_be_reached() {
     let Some(bench) = Bench::new().await else { return };
     let at = bench.next_at();

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use tools::{Caps, Room, Toolbox};
-use trace::{Blobs, CallId, Digest, FileSeen, Grant, Observed, Secrets, Seq, ToolCall, text_of};
+use tools::{Caps, Output, Room, Toolbox};
+use trace::{Blobs, CallId, FileSeen, Grant, Observed, Secrets, Seq, ToolCall, text_of};
 
 /// A workspace with an environment, and what the record would tell about an agent in it.
 pub struct Bench {
@@ -27,7 +27,7 @@ struct Agent {
     cwd: Option<PathBuf>,
     shell: Option<BTreeMap<String, Option<String>>>,
     seen: BTreeMap<String, FileSeen>,
-    outputs: BTreeMap<Seq, Digest>,
+    outputs: BTreeMap<Seq, Output>,
 }
 
 /// The toolbox with the words of the default harness.
@@ -127,7 +127,7 @@ impl Bench {
             cwd: &cwd,
             shell: shell.as_ref(),
             seen: &|path| self.agent.borrow().seen.get(path).cloned(),
-            output: &|at| self.agent.borrow().outputs.get(&at).copied(),
+            output: &|at| Ok(self.agent.borrow().outputs.get(&at).cloned()),
             secrets: &self.secrets,
             left_ms: self.left_ms,
             at,
@@ -138,7 +138,8 @@ impl Bench {
         agent.cwd = observed.cwd.as_ref().map(PathBuf::from).or_else(|| agent.cwd.take());
         agent.shell = observed.shell.clone().or_else(|| agent.shell.take());
         agent.seen.extend(observed.files.iter().map(|file| (file.path.clone(), file.clone())));
-        agent.outputs.extend(observed.blob.map(|blob| (at, blob)));
+        let told = || Output::Told(observed.content.clone());
+        agent.outputs.insert(at, observed.blob.map_or_else(told, Output::Blob));
         observed
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use trace::secrets::MachineKey;
 use trace::{
     AgentPath, Condition, Cost, Damage, Delivered, Durability, Event, Observed, Reading, Record, RecordError, Replied, Said,
-    Secrets, Status, Stop, Timing, Usage, What, inbox,
+    Secrets, Seq, Status, Stop, Timing, Usage, What, inbox,
 };
 
 fn said(text: &str) -> What {
@@ -56,6 +56,22 @@ fn an_end_torn_at_any_byte_is_put_aside_and_the_run_goes_on() {
 }
 
 /// What a disk can leave behind the last good line, and no event follows.
+#[test]
+fn one_event_is_read_by_its_place_and_proven() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &["one", "two", "three"]);
+    let (events, _) = Reading::all(folder.path()).unwrap();
+    for event in &events {
+        assert_eq!(Reading::one(folder.path(), event.seq).unwrap().as_ref(), Some(event));
+    }
+    assert_eq!(Reading::one(folder.path(), Seq(3)).unwrap(), None, "there are three");
+    assert_eq!(Reading::one(folder.path(), Seq(90)).unwrap(), None);
+    let trace = folder.path().join("trace.jsonl");
+    let changed = fs::read_to_string(&trace).unwrap().replace("two", "six");
+    fs::write(&trace, changed).unwrap();
+    assert_eq!(Reading::one(folder.path(), Seq(1)).unwrap(), None, "it is not what was written");
+}
+
 #[test]
 fn every_shape_of_a_damaged_end_is_put_aside_and_the_run_goes_on() {
     let home = tempfile::tempdir().unwrap();

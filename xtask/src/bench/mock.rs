@@ -6,6 +6,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+/// What the server says that a cache has served of a request.
+#[derive(Clone, Copy)]
+pub enum Usage {
+    /// Nine tenths.
+    Fixed,
+    /// What it was sent before.
+    Cached,
+}
+
 /// A running server; it ends with this value.
 pub struct Mock {
     process: Child,
@@ -15,9 +24,13 @@ pub struct Mock {
 
 impl Mock {
     /// Calls `bash` with `echo 1`, `echo 2`, … `turns` times, then answers.
-    pub fn start(script: &Path, turns: usize, log: PathBuf) -> anyhow::Result<Mock> {
+    pub fn start(script: &Path, turns: usize, usage: Usage, log: PathBuf) -> anyhow::Result<Mock> {
         let mut command = Command::new("python3");
-        command.arg(script).args(["--port", "0", "--turns", &turns.to_string(), "--log"]).arg(&log);
+        let usage = match usage {
+            Usage::Fixed => "fixed",
+            Usage::Cached => "cached",
+        };
+        command.arg(script).args(["--port", "0", "--turns", &turns.to_string(), "--usage", usage, "--log"]).arg(&log);
         let mut process = command.stdout(Stdio::piped()).spawn().context("python3: apt-get install -y python3")?;
         let stdout = process.stdout.take().expect("stdout is a pipe");
         let mut line = String::new();

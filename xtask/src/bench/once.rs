@@ -1,6 +1,6 @@
 //! One measured run: the program as a person would start it, from its first instruction to its end.
 
-use super::mock::{Mock, Request};
+use super::mock::{Mock, Request, Usage};
 use super::{Durability, Way, Wire};
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -15,6 +15,9 @@ pub struct Setting {
     /// Workspace, home and logs of all runs, left for a look at the last one.
     pub folder: PathBuf,
     pub turns: usize,
+    /// The window that the program is told that the model has, in tokens.
+    pub context: u64,
+    pub usage: Usage,
     pub way: Way,
 }
 
@@ -78,8 +81,8 @@ pub fn measure(setting: &Setting) -> anyhow::Result<Figures> {
 
 /// Runs once; fails where the run did not ask as often as it should.
 pub fn played(setting: &Setting) -> anyhow::Result<Played> {
-    let Setting { program, folder, turns, way, .. } = setting;
-    let mock = Mock::start(&setting.mock, *turns, folder.join("requests.jsonl"))?;
+    let Setting { program, folder, turns, context, usage, way, .. } = setting;
+    let mock = Mock::start(&setting.mock, *turns, *usage, folder.join("requests.jsonl"))?;
     let mut command = Command::new(program);
     let durability = match way.durability {
         Durability::Process => "process",
@@ -87,8 +90,7 @@ pub fn played(setting: &Setting) -> anyhow::Result<Played> {
     };
     command.args(["--config", "none", "run", "go", "--json", "--durability", durability, "--workspace"]);
     command.arg(folder.join("workspace")).args(["--max-turns", &(turns + 1).to_string()]);
-    // Nothing is folded: what is measured is a history that only grows.
-    command.args(["--context", "100000000"]);
+    command.args(["--context", &context.to_string()]);
     let address = format!("http://127.0.0.1:{}", mock.port);
     let key = "of-the-scripted-server";
     match way.wire {

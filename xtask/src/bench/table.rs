@@ -1,5 +1,6 @@
 //! The report as tables: what was measured, and what it is meant to stay under on a quiet machine with two cores.
 
+use super::folds::Folds;
 use super::long::Long;
 use super::once::Figures;
 use super::record::{Length, Lengths};
@@ -11,6 +12,7 @@ pub fn table(report: &Report) -> String {
     let mut text = format!("median of {runs} runs of {} turns for each column\n\n", report.turns);
     text += &ways(report);
     text += &format!("\nown time around a turn, `process`\n\n{}", long(&report.long));
+    text += &format!("\nfolding\n\n{}", folds(&report.folds));
     text += &format!("\nthe record\n\n{}", lengths(&report.lengths));
     text += &format!("\nthe walls and the disk\n\n{}\n", walls(report));
     let broken = report.ways.iter().flat_map(|way| &way.median.broken).cloned();
@@ -73,6 +75,28 @@ fn long(long: &[Long]) -> String {
     let goal = ["goal", "", "", "", "1.5", "", "", ""].map(str::to_owned).into();
     let rows = long.iter().map(row).chain([goal]).collect();
     drawn(["wire".to_owned()].into_iter().chain(turns).chain(rest).collect(), rows)
+}
+
+fn folds(folds: &[Folds]) -> String {
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    let row = |folds: &Folds| {
+        vec![
+            wire(folds.wire).to_owned(),
+            folds.turns.to_string(),
+            folds.folds.to_string(),
+            ms(folds.ms),
+            ms(folds.most_ms),
+            ratio(folds.to_sliding, 1.0),
+            percent(folds.cached_before),
+            percent(folds.cached_after),
+            percent(folds.cached),
+            folds.broken.to_string(),
+        ]
+    };
+    let goal = ["goal", "", "", "5 ms", "", "1.30", "", "", "", "0"].map(str::to_owned).into();
+    let head =
+        ["wire", "turns", "folds", "a fold", "the longest", "sent to sliding", "cached before", "after", "in all", "broken"];
+    drawn(head.map(str::to_owned).into(), folds.iter().map(row).chain([goal]).collect())
 }
 
 fn lengths(lengths: &Lengths) -> String {
@@ -170,6 +194,19 @@ mod tests {
                 last_body_bytes: 250_000,
                 broken: 2,
             }],
+            folds: vec![Folds {
+                wire: Wire::OpenaiChat,
+                turns: 2000,
+                window: 32_768,
+                folds: 14,
+                ms: 2.0,
+                most_ms: 3.5,
+                to_sliding: 0.75,
+                cached_before: 0.99,
+                cached_after: 0.25,
+                cached: 0.9875,
+                broken: 0,
+            }],
             fdatasync_ms: 1.25,
             walls: Walls { environment_ms: 1.5, command_ms: 1.6, bare_ms: 0.9 },
             lengths: Lengths {
@@ -203,6 +240,13 @@ mod tests {
             |------|-------:|--------:|----------:|--------------:|---------------:|----------------:|-------------:|
             | chat | 2.0 ms |  2.5 ms |    3.0 ms |          1.50 |          5.0 s |         20.0 MB | 250000 bytes |
             | goal |        |         |           |           1.5 |                |                 |              |
+
+            folding
+
+            | wire | turns | folds | a fold | the longest | sent to sliding | cached before |  after | in all | broken |
+            |------|------:|------:|-------:|------------:|----------------:|--------------:|-------:|-------:|-------:|
+            | chat |  2000 |    14 | 2.0 ms |      3.5 ms |            0.75 |        99.0 % | 25.0 % | 98.8 % |      0 |
+            | goal |       |       |   5 ms |             |            1.30 |               |        |        |      0 |
 
             the record
 

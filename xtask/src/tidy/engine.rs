@@ -5,8 +5,14 @@ use super::{Tree, Violation};
 
 /// State is the fold of the record, and what comes next is decided by it alone: no clock, file, environment or chance
 /// (ARCHITECTURE.md, invariant 2).
-const PURE: [&str; 5] =
-    ["engine/src/approval", "engine/src/decide", "engine/src/progress", "engine/src/prompt", "engine/src/ledger"];
+const PURE: [&str; 6] = [
+    "engine/src/approval",
+    "engine/src/decide",
+    "engine/src/fold",
+    "engine/src/progress",
+    "engine/src/prompt",
+    "engine/src/ledger",
+];
 const IMPURE: [&str; 9] = ["time", "fs", "env", "process", "net", "thread", "tokio", "rand", "getrandom"];
 
 /// Functions that tell the story of a run, and the lines that a reader can hold at once.

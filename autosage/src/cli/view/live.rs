@@ -146,6 +146,7 @@ impl Live {
             What::Started(_)
             | What::Delivered(_)
             | What::Replied(_)
+            | What::Folded(_)
             | What::Switched(_)
             | What::Observed(_)
             | What::Verified(_)

@@ -34,6 +34,7 @@ impl Signals {
             }
             What::Delivered(_)
             | What::Replied(_)
+            | What::Folded(_)
             | What::Switched(_)
             | What::Observed(_)
             | What::Verified(_)

@@ -1,0 +1,79 @@
+//! Folding: a history that outgrows the model's window is made shorter, once and for all, by rules and without a model.
+//!
+//! First old outputs are shortened; where that is not enough, a stretch of the history is replaced by an account of it. The
+//! task, the first rounds and the latest ones stay. What goes from the prompt stays in the record, and can be read.
+
+mod account;
+mod plan;
+
+use crate::engine::{EngineError, Run};
+use crate::progress::Progress;
+use crate::prompt::GOOD_OUTPUT;
+pub(crate) use account::Account;
+use trace::{FaultClass, Folded, Method, What};
+
+/// So often in a row a history is folded because a server finds it too long, and then no more.
+const REFUSALS: u32 = 2;
+/// A reply has this part of the window, where the model may say as much.
+const REPLY_SHARE: u64 = 4;
+
+/// How a history is to be folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What is written down of it.
+    pub folded: Folded,
+    /// All of the account, where there is one.
+    pub account: Option<String>,
+}
+
+/// Whether the next request fits the model's window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It does.
+    Fits,
+    /// It does, once the history is folded.
+    Fold(Box<Plan>),
+    /// It does not, and folding does not help any more: why, for a person.
+    Full(String),
+}
+
+/// Whether the next request fits, with room for its reply.
+pub(crate) fn fit(progress: &Progress) -> Fit {
+    let Some(model) = progress.model() else { return Fit::Fits };
+    let (size, window) = (progress.size(), progress.window());
+    let room = |window: u64| model.max_output.min(window / REPLY_SHARE);
+    let fault = progress.fault().filter(|fault| fault.class == FaultClass::ContextFull);
+    let refused = fault.is_some();
+    if size.saturating_add(room(window)) <= window && !refused {
+        return Fit::Fits;
+    }
+    let full = |why: &str| {
+        let what = match fault {
+            Some(fault) => fault.message.clone(),
+            None => format!("about {size} tokens are to be sent, and the window has {window}"),
+        };
+        Fit::Full(format!("{what}; {why}; go on with a larger window (--context) or another model (--model)"))
+    };
+    if progress.refusals() > REFUSALS {
+        return full("the history was folded twice for it");
+    }
+    if progress.folds_in_vain() {
+        return full("since the history was folded last, nothing new was learned or done");
+    }
+    match plan::plan(progress, window, window - room(window)) {
+        Some(plan) => Fit::Fold(Box::new(plan)),
+        // What was refused once may be tried again in another turn of the user, where nothing else is left.
+        None if size.saturating_add(room(model.window()).min(GOOD_OUTPUT)) <= model.window() && !refused => Fit::Fits,
+        None => full("nothing of the history can be folded"),
+    }
+}
+
+/// Folds the history.
+pub(crate) fn fold(run: &mut Run, plan: Plan) -> Result<(), EngineError> {
+    let Plan { mut folded, account } = plan;
+    if let (Method::Ledger { whole, .. }, Some(account)) = (&mut folded.method, account) {
+        let account = run.record().secrets().hide(&account);
+        *whole = run.record().blobs().put(account.as_bytes())?;
+    }
+    run.note(None, What::Folded(folded)).map(|_| ())
+}

@@ -1,0 +1,239 @@
+//! The account of a history: what an agent is told in its place. Made from events, without any model.
+
+use crate::harness::{Notes, fill};
+use std::collections::{BTreeMap, BTreeSet};
+use tools::{Plan, Stage, Step};
+use trace::{Called, Delivery, Event, FileSeen, Observed, Part, Seq, Sight, Status, Verdict, Verified, What};
+
+/// The most characters of a call or a check that its line shows.
+const SHOWN: usize = 160;
+
+/// What happened in a run, as far as an account tells it: grown event by event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Account {
+    deeds: Vec<Deed>,
+    /// Calls that were begun, in words, until they are observed.
+    open: BTreeMap<Seq, (String, String)>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+struct Deed {
+    /// The event: of a call, its beginning, by which its output is asked for.
+    at: Seq,
+    what: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// The person said this.
+    Said(String),
+    /// A file was shown.
+    Read(FileSeen),
+    /// A file was written.
+    Changed(FileSeen),
+    /// A call was served, and ended so.
+    Ran { call: String, ending: String },
+    /// A call was denied, or a check failed.
+    Refused { what: String, ending: String },
+}
+
+impl Account {
+    /// Takes in one more event.
+    pub fn fold(&mut self, event: &Event) {
+        match &event.what {
+            What::Delivered(delivered) => {
+                if let Delivery::Message { parts } = &delivered.what {
+                    self.add(event.seq, Kind::Said(words(parts)));
+                }
+            }
+            What::Called(called) => _ = self.open.insert(event.seq, (called.tool.clone(), in_words(called))),
+            What::Observed(observed) => {
+                if let Some((at, (tool, call))) = event.cause.and_then(|at| Some((at, self.open.remove(&at)?))) {
+                    self.observe(at, &tool, call, observed);
+                }
+            }
+            What::Verified(verified) => self.verify(event.seq, verified),
+            What::Started(_) | What::Asked(_) | What::Replied(_) | What::ApprovalAsked(_) => {}
+            What::Switched(_) | What::Folded(_) | What::Granted(_) => {}
+            What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
+        }
+    }
+
+    fn add(&mut self, at: Seq, what: Kind) {
+        self.deeds.push(Deed { at, what });
+    }
+
+    fn observe(&mut self, at: Seq, tool: &str, call: String, observed: &Observed) {
+        for file in &observed.files {
+            self.add(at, if file.sight == Sight::Written { Kind::Changed(file.clone()) } else { Kind::Read(file.clone()) });
+        }
+        // What was claimed is told by what the checks said, and a plan by its last state.
+        if !observed.files.is_empty() || matches!(tool, "submit" | "plan") {
+            return;
+        }
+        let ending = match (observed.status, observed.exit_code, observed.signal) {
+            (Status::Ok | Status::Failed, Some(code), _) => format!("exit code {code}"),
+            (Status::Ok | Status::Failed, None, Some(signal)) => format!("signal {signal}"),
+            (status, ..) => status.word().replace('_', " "),
+        };
+        let is_refused = observed.status == Status::Denied;
+        self.add(at, if is_refused { Kind::Refused { what: call, ending } } else { Kind::Ran { call, ending } });
+    }
+
+    fn verify(&mut self, at: Seq, verified: &Verified) {
+        if verified.verdict != Verdict::Fail {
+            return;
+        }
+        for check in verified.checks.iter().filter(|check| !check.passed) {
+            let ending = check.exit_code.map_or("killed".to_owned(), |code| format!("exit code {code}"));
+            let ending = if check.timed_out { "timed out".to_owned() } else { ending };
+            self.add(at, Kind::Refused { what: one_line(&check.command), ending });
+        }
+    }
+
+    /// The account of what happened from `first` up to, and without, `end`, with the plan as it stands now.
+    pub fn between<'a>(&'a self, first: Seq, end: Seq, plan: &Plan, notes: &'a Notes) -> Told<'a> {
+        let mut told = Told { notes, lines: Vec::new() };
+        let deeds = self.deeds.iter().filter(|deed| deed.at >= first && deed.at < end);
+        // Of a file the last that is known of it says all.
+        let mut known = BTreeSet::new();
+        for Deed { at, what } in deeds.rev() {
+            let at_text = at.to_string();
+            let file = |file: &FileSeen| {
+                let hash = file.digest.short();
+                fill(&notes.account_file, &[("path", &file.path), ("hash", &hash), ("at", &at_text)])
+            };
+            let call =
+                |call: &str, ending: &str| fill(&notes.account_call, &[("call", call), ("ending", ending), ("at", &at_text)]);
+            let (section, line) = match what {
+                Kind::Said(words) => (Section::Said, fill(&notes.account_words, &[("words", words.trim())])),
+                Kind::Read(seen) if known.insert((Section::Read, seen.path.as_str())) => (Section::Read, file(seen)),
+                Kind::Changed(seen) if known.insert((Section::Changed, seen.path.as_str())) => (Section::Changed, file(seen)),
+                Kind::Read(_) | Kind::Changed(_) => continue,
+                Kind::Ran { call: what, ending } => (Section::Ran, call(what, ending)),
+                Kind::Refused { what, ending } => (Section::Refused, call(what, ending)),
+            };
+            told.lines.push((section, line));
+        }
+        told.lines.reverse();
+        for Step { text, status } in &plan.items {
+            let stage = match status {
+                Stage::Pending => "to do",
+                Stage::Doing => "under way",
+                Stage::Done => "done",
+            };
+            told.lines.push((Section::Plan, fill(&notes.account_step, &[("text", text), ("stage", stage)])));
+        }
+        told
+    }
+}
+
+/// Under which heading a line of an account stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    Said,
+    Read,
+    Changed,
+    Ran,
+    Refused,
+    Plan,
+}
+
+/// An account in words: lines in the order in which they happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Told<'a> {
+    notes: &'a Notes,
+    lines: Vec<(Section, String)>,
+}
+
+impl Told<'_> {
+    /// All of it.
+    pub fn whole(&self) -> String {
+        self.sections(self.lines.iter())
+    }
+
+    /// As much of it as has about `most` bytes, with as many more for the words of the person, and where all of it is to be
+    /// had: under `at`. Older lines go first.
+    pub fn within(&self, most: usize, at: Seq) -> String {
+        let (mut left, mut kept) = ([most, most], Vec::new());
+        for (section, line) in self.lines.iter().rev() {
+            let is_said = *section == Section::Said;
+            // A long message of the person keeps its beginning and its end.
+            let line = if is_said && line.len() > most / 2 { cut(line, most / 4, self.notes) } else { line.clone() };
+            let left = &mut left[usize::from(is_said)];
+            match left.checked_sub(line.len() + 1) {
+                Some(rest) => {
+                    *left = rest;
+                    kept.push((*section, line));
+                }
+                None => *left = 0,
+            }
+        }
+        kept.reverse();
+        let gone = self.lines.len() - kept.len();
+        let mut sections = self.sections(kept.iter());
+        if gone > 0 {
+            sections.push('\n');
+            sections.push_str(&fill(&self.notes.account_left_out, &[("lines", &gone.to_string())]));
+        }
+        fill(&self.notes.account, &[("at", &at.to_string()), ("account", &sections)])
+    }
+
+    fn sections<'l>(&self, lines: impl Iterator<Item = &'l (Section, String)> + Clone) -> String {
+        let heads = [
+            (Section::Said, &self.notes.account_said),
+            (Section::Read, &self.notes.account_read),
+            (Section::Changed, &self.notes.account_changed),
+            (Section::Ran, &self.notes.account_ran),
+            (Section::Refused, &self.notes.account_refused),
+            (Section::Plan, &self.notes.account_plan),
+        ];
+        let mut text = Vec::new();
+        for (section, head) in heads {
+            let mut lines = lines.clone().filter(|(of, _)| *of == section).map(|(_, line)| line.as_str()).peekable();
+            if lines.peek().is_some() {
+                text.push(head.as_str());
+                text.extend(lines);
+            }
+        }
+        text.join("\n")
+    }
+}
+
+/// What a person said, with words for what is none.
+fn words(parts: &[Part]) -> String {
+    let word = |part: &Part| match part {
+        Part::Text { text } => text.clone(),
+        Part::Image { picture, .. } => format!("[{picture}]"),
+        Part::File { name, .. } => format!("[{name}]"),
+    };
+    parts.iter().map(word).collect::<Vec<_>>().join("\n")
+}
+
+/// A call in words, for its line: what it was to do, never in a form in which calls are made.
+fn in_words(called: &Called) -> String {
+    let argument = |name: &str| called.arguments.as_ref()?.get(name)?.as_str().map(one_line);
+    if let Some(command) = argument("command") {
+        return command;
+    }
+    let words: Vec<String> = match called.arguments.as_ref().and_then(serde_json::Value::as_object) {
+        Some(arguments) => arguments.values().filter_map(serde_json::Value::as_str).map(one_line).collect(),
+        None => Vec::new(),
+    };
+    one_line(&format!("{} {}", called.tool, words.join(" ")))
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// The first and the last `each` bytes of a message.
+fn cut(text: &str, each: usize, notes: &Notes) -> String {
+    let (end, start) = (text.floor_char_boundary(each), text.ceil_char_boundary(text.len() - each));
+    format!("{}\n{}\n{}", &text[..end], notes.account_cut, &text[start..])
+}

@@ -1,0 +1,237 @@
+//! What is folded, when, and what stays.
+
+use crate::story::{Story, model, started};
+use engine::{Next, Plan, decide};
+use expect_test::{Expect, expect};
+use model::Message;
+use trace::{FaultClass, Limits, Method, ModelSpec, Outcome, Seq, Started, Status, What};
+
+/// A run with a model of such a window, of which a reply may have 1,000 tokens or a quarter.
+fn begin(window: u64) -> Story {
+    let model = ModelSpec { context: Some(window), ..model() };
+    Story::of(Started { model, ..started(Limits::default(), Vec::new()) })
+}
+
+/// A round: a command, and `bytes` of what it printed.
+fn round(story: Story, command: &str, bytes: usize) -> Story {
+    let output = format!("{command}: a line of it\n").repeat(bytes / 20);
+    story.called(&[&format!("bash {{\"command\":\"{command}\"}}")]).began(0).told(0, Status::Ok, &output)
+}
+
+fn plan(story: &Story) -> Plan {
+    match decide(&story.progress) {
+        Next::Fold(plan) => *plan,
+        Next::Think(_) => panic!("it fits, with {} tokens", story.progress.size()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fold(mut story: Story) -> Story {
+    let folded = plan(&story).folded;
+    story.note(None, What::Folded(folded));
+    story
+}
+
+/// The conversation in few words.
+fn say(story: &Story, expected: Expect) {
+    let cut = |text: String| match text.len() {
+        0..400 => text,
+        bytes => format!("{bytes} bytes"),
+    };
+    let line = |message: &Message| match message {
+        Message::User(parts) => format!("user: {}\n", model::text_of(parts)),
+        Message::Reply { calls, .. } => {
+            format!("reply: {}\n", calls.iter().map(|call| call.arguments.as_str()).collect::<Vec<_>>().join(" "))
+        }
+        Message::Result { content, .. } => format!("result: {}\n", cut(model::text_of(content))),
+    };
+    expected.assert_eq(&story.progress.messages().iter().map(line).collect::<String>());
+}
+
+#[test]
+fn old_outputs_are_shortened_first_and_no_more_than_have_to_be() {
+    let story = (0..16).fold(begin(32_000), |story, number| round(story, &format!("c{number}"), 5_000));
+    assert!(matches!(decide(&story.progress), Next::Think(_)));
+    let story = (16..19).fold(story, |story, number| round(story, &format!("c{number}"), 5_000));
+    let folded = plan(&story).folded;
+    assert!(folded.method == Method::Shorten && folded.after <= 16_000 && folded.before > 31_000, "{folded:?}");
+    say(
+        &fold(story),
+        expect![[r#"
+            user: do it
+            reply: {"command":"c0"}
+            result: 4250 bytes
+            reply: {"command":"c1"}
+            result: 4250 bytes
+            reply: {"command":"c2"}
+            result: 842 bytes
+            reply: {"command":"c3"}
+            result: 843 bytes
+            reply: {"command":"c4"}
+            result: 843 bytes
+            reply: {"command":"c5"}
+            result: 843 bytes
+            reply: {"command":"c6"}
+            result: 843 bytes
+            reply: {"command":"c7"}
+            result: 843 bytes
+            reply: {"command":"c8"}
+            result: 843 bytes
+            reply: {"command":"c9"}
+            result: 843 bytes
+            reply: {"command":"c10"}
+            result: 853 bytes
+            reply: {"command":"c11"}
+            result: 853 bytes
+            reply: {"command":"c12"}
+            result: 853 bytes
+            reply: {"command":"c13"}
+            result: 853 bytes
+            reply: {"command":"c14"}
+            result: 853 bytes
+            reply: {"command":"c15"}
+            result: 4500 bytes
+            reply: {"command":"c16"}
+            result: 4500 bytes
+            reply: {"command":"c17"}
+            result: 4500 bytes
+            reply: {"command":"c18"}
+            result: 4500 bytes
+        "#]],
+    );
+}
+
+#[test]
+fn where_that_is_not_enough_an_account_stands_in_the_place_of_old_rounds() {
+    let story = (0..30).fold(begin(2_500), |story, number| match number {
+        7 => round(story.message("look at the third as well"), "c7", 20),
+        9 => story.called(&["bash {\"command\":\"curl x\"}"]).began(0).told(0, Status::Denied, "no"),
+        _ => round(story, &format!("c{number}"), 20),
+    });
+    let folded = plan(&story).folded;
+    assert!(folded.after <= 1_250, "{folded:?}");
+    let story = fold(story);
+    let later = (30..60).fold(Story { progress: story.progress.clone(), events: story.events.clone() }, |story, number| {
+        round(story, &format!("c{number}"), 20)
+    });
+    let folded = plan(&later).folded;
+    let Method::Ledger { first: Seq(7), ref text, .. } = folded.method else { panic!("{folded:?}") };
+    assert!(text.contains("look at the third") && text.contains("older lines are left out"), "{text}");
+    let accounts = |story: &Story| {
+        let is_account =
+            |message: &&Message| matches!(message, Message::User(parts) if model::text_of(parts).contains("folded away"));
+        story.progress.messages().iter().filter(is_account).count()
+    };
+    assert_eq!(accounts(&fold(later)), 1, "a new account takes the place of the one before");
+    say(
+        &story,
+        expect![[r#"
+        user: do it
+        reply: {"command":"c0"}
+        result: c0: a line of it
+
+        reply: {"command":"c1"}
+        result: c1: a line of it
+
+        user: What stood here was folded away to make room. This account of it is made from the record, not by you or the person. All of it can be read as output:92 (its lines with offset and limit), and so can what each call below was told.
+
+        The person said:
+        - look at the third as well
+        What was called, in this order, and how it ended:
+        - c2 (ok, output:8)
+        - c3 (ok, output:11)
+        - c4 (ok, output:14)
+        - c5 (ok, output:17)
+        - c6 (ok, output:20)
+        - c7 (ok, output:24)
+        - c8 (ok, output:27)
+        - c10 (ok, output:33)
+        - c11 (ok, output:36)
+        - c12 (ok, output:39)
+        - c13 (ok, output:42)
+        - c14 (ok, output:45)
+        - c15 (ok, output:48)
+        - c16 (ok, output:51)
+        - c17 (ok, output:54)
+        - c18 (ok, output:57)
+        - c19 (ok, output:60)
+        - c20 (ok, output:63)
+        - c21 (ok, output:66)
+        - c22 (ok, output:69)
+        - c23 (ok, output:72)
+        - c24 (ok, output:75)
+        - c25 (ok, output:78)
+        - c26 (ok, output:81)
+        - c27 (ok, output:84)
+        What was refused, and checks that failed:
+        - curl x (denied, output:30)
+        reply: {"command":"c28"}
+        result: c28: a line of it
+
+        reply: {"command":"c29"}
+        result: c29: a line of it
+
+    "#]],
+    );
+}
+
+#[test]
+fn b5_one_result_that_is_too_large_is_shortened_wherever_it_stands() {
+    let story = round(begin(4_000), "flood", 12_000);
+    let folded = plan(&story).folded;
+    assert!(folded.method == Method::Shorten && folded.shortened.len() == 1, "{folded:?}");
+    assert!(matches!(decide(&fold(story).progress), Next::Think(_)));
+}
+
+#[test]
+fn b6_a_fold_after_which_nothing_new_was_done_is_the_last() {
+    let read = |story: Story, file: &str| round(story, &format!("cat {file}"), 6_000);
+    let mut story = begin(8_000);
+    let mut files = ["a", "b", "c", "d", "e"].iter().cycle();
+    let (mut reads, mut folds) = (0, 0);
+    let reason = loop {
+        match decide(&story.progress) {
+            Next::Think(_) => (story, reads) = (read(story, files.next().unwrap()), reads + 1),
+            Next::Fold(_) => (story, folds) = (fold(story), folds + 1),
+            Next::Finish(Outcome::ContextFull { reason }) => break reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!((6..15).contains(&reads) && folds < reads, "{reads} reads, {folds} folds");
+    assert!(reason.contains("since the history was folded last, nothing new was learned or done"), "{reason}");
+    let story = story.message("go on with a alone");
+    assert!(matches!(decide(&story.progress), Next::Fold(_)), "a person may want it all the same");
+}
+
+#[test]
+fn a_size_that_was_refused_is_the_window_from_then_on() {
+    let story = (0..10).fold(begin(100_000), |story, number| round(story, &format!("c{number}"), 2_000));
+    let mut story = story;
+    for _ in 0..2 {
+        let Next::Think(request) = decide(&story.progress) else { panic!("it fits, as far as is known") };
+        story.note(None, What::Asked(request.asked));
+        let size = story.progress.size();
+        story = story.fault(FaultClass::ContextFull);
+        let folded = plan(&story).folded;
+        assert!(folded.before == size && folded.after <= size / 2, "{folded:?}");
+        story.note(None, What::Folded(folded));
+        assert_eq!(story.progress.window(), size);
+    }
+    let Next::Think(request) = decide(&story.progress) else { panic!("it was folded") };
+    story.note(None, What::Asked(request.asked));
+    let Next::Finish(Outcome::ContextFull { reason }) = decide(&story.fault(FaultClass::ContextFull).progress) else {
+        panic!("twice is enough");
+    };
+    expect!["trouble; the history was folded twice for it; go on with a larger window (--context) or another model (--model)"]
+        .assert_eq(&reason);
+}
+
+#[test]
+fn where_nothing_can_be_folded_a_short_reply_is_better_than_none() {
+    let model = ModelSpec { context: Some(16_000), max_output: 4_000, ..model() };
+    let story = Story::of(Started { model, ..started(Limits::default(), Vec::new()) }).message(&"words ".repeat(6_500));
+    let Next::Think(request) = decide(&story.progress) else { panic!("{:?}", decide(&story.progress)) };
+    assert!((1_024..4_000).contains(&request.asked.max_output), "{}", request.asked.max_output);
+    let Next::Finish(outcome) = decide(&story.message(&"words ".repeat(1_500)).progress) else { panic!("it does not fit") };
+    expect!["about 16516 tokens are to be sent, and the window has 16000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
+}

@@ -1,0 +1,158 @@
+//! One very long run in a small window: what folding its history costs, and what it sends against a window that slides.
+
+use super::Wire;
+use super::once::{Setting, gaps, median, played};
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+/// Turns on each side of a fold that its own is compared with.
+const BESIDE: usize = 10;
+
+/// What folding cost in one run.
+#[derive(Serialize)]
+pub struct Folds {
+    pub wire: Wire,
+    pub turns: usize,
+    pub window: u64,
+    pub folds: usize,
+    /// By which our own time at a turn with a fold is longer than at its neighbours, in milliseconds: median and most.
+    pub ms: f64,
+    pub most_ms: f64,
+    /// Tokens of all requests against those of a window that slides: each request of that has the task and as many of the
+    /// last whole rounds as fit beside the room for a reply.
+    pub to_sliding: f64,
+    /// The part of a request that a cache served, right before a fold and right after: medians.
+    pub cached_before: f64,
+    pub cached_after: f64,
+    /// The same over the whole run.
+    pub cached: f64,
+    /// Requests that do not extend the one before though nothing was folded between, or whose head changed, or that have a
+    /// call without its one result.
+    pub broken: usize,
+}
+
+/// A line of the program's `--json`, as far as it is of interest.
+#[derive(Deserialize)]
+struct Line {
+    kind: String,
+    #[serde(default)]
+    epoch: u32,
+    usage: Option<Used>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Used {
+    input: u64,
+    #[serde(default)]
+    cached: u64,
+}
+
+/// A request: how often the history was folded before, and what it used.
+struct Sent {
+    epoch: u32,
+    used: Used,
+}
+
+/// Runs once.
+pub fn measure(setting: &Setting) -> anyhow::Result<Folds> {
+    let window = setting.context;
+    let played = played(setting)?;
+    let events = setting.folder.join("events.jsonl");
+    let text = std::fs::read_to_string(&events).with_context(|| format!("{}", events.display()))?;
+    let sent = sent(&text)?;
+    if sent.len() != played.requests.len() {
+        bail!("{} requests were answered, and {} reached the server", sent.len(), played.requests.len());
+    }
+    let after: Vec<usize> = (1..sent.len()).filter(|&at| sent[at].epoch != sent[at - 1].epoch).collect();
+    let gaps = gaps(&played.requests);
+    let cost = |at: usize| {
+        let beside = (at.saturating_sub(BESIDE)..gaps.len().min(at + BESIDE)).filter(|turn| !after.contains(&(turn + 1)));
+        gaps[at - 1] - median(beside.map(|turn| gaps[turn]))
+    };
+    let costs: Vec<f64> = after.iter().map(|&at| cost(at)).collect();
+    let share = |used: Used| used.cached as f64 / used.input.max(1) as f64;
+    let all = sent.iter().fold(Used { input: 0, cached: 0 }, |all, one| Used {
+        input: all.input + one.used.input,
+        cached: all.cached + one.used.cached,
+    });
+    let is_broken = |at: usize| {
+        let broken: Vec<&str> = played.requests[at].broken().collect();
+        !(broken.is_empty() || (broken == ["prefix_ok"] && after.contains(&at)))
+    };
+    Ok(Folds {
+        wire: setting.way.wire,
+        turns: setting.turns,
+        window,
+        folds: after.len(),
+        ms: median(costs.iter().copied()),
+        most_ms: costs.iter().copied().fold(0.0, f64::max),
+        to_sliding: all.input as f64 / sliding(&sent, window - window / 4) as f64,
+        cached_before: median(after.iter().map(|&at| share(sent[at - 1].used))),
+        cached_after: median(after.iter().map(|&at| share(sent[at].used))),
+        cached: share(all),
+        broken: (0..sent.len()).filter(|&at| is_broken(at)).count(),
+    })
+}
+
+fn sent(text: &str) -> anyhow::Result<Vec<Sent>> {
+    let (mut sent, mut epoch) = (Vec::new(), 0);
+    for line in text.lines() {
+        let line: Line = serde_json::from_str(line)?;
+        match (line.kind.as_str(), line.usage) {
+            ("Asked", _) => epoch = line.epoch,
+            ("Replied", Some(used)) => sent.push(Sent { epoch, used }),
+            _ => {}
+        }
+    }
+    Ok(sent)
+}
+
+/// Tokens that a window of `most` tokens sends which slides round by round. A round is what a request has more than the one
+/// before; one at a fold is taken to be as long as the one before it.
+fn sliding(sent: &[Sent], most: u64) -> u64 {
+    let Some(first) = sent.first().map(|one| one.used.input) else { return 0 };
+    let (mut rounds, mut total): (Vec<u64>, u64) = (Vec::new(), first);
+    for pair in sent.windows(2) {
+        let round = match pair[0].epoch == pair[1].epoch {
+            true => pair[1].used.input.saturating_sub(pair[0].used.input),
+            false => rounds.last().copied().unwrap_or_default(),
+        };
+        rounds.push(round);
+        let mut tokens = first;
+        for round in rounds.iter().rev() {
+            if tokens + round > most {
+                break;
+            }
+            tokens += round;
+        }
+        total += tokens;
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_from_events() {
+        let text = r#"{"kind": "Started"}
+{"kind": "Asked", "epoch": 0}
+{"kind": "Replied", "usage": {"input": 10, "cached": 4, "output": 1}}
+{"kind": "Folded", "epoch": 1}
+{"kind": "Asked", "epoch": 1}
+{"kind": "Replied", "usage": {"input": 5, "output": 1}}"#;
+        let sent = sent(text).unwrap();
+        assert_eq!(
+            sent.iter().map(|one| (one.epoch, one.used.input, one.used.cached)).collect::<Vec<_>>(),
+            [(0, 10, 4), (1, 5, 0)]
+        );
+    }
+
+    #[test]
+    fn a_window_slides_round_by_round() {
+        let one = |epoch, input| Sent { epoch, used: Used { input, cached: 0 } };
+        // 100, 110, 120, and then never more than 125.
+        assert_eq!(sliding(&[one(0, 100), one(0, 110), one(0, 120), one(1, 105), one(1, 115)], 125), 100 + 110 + 120 + 120 + 120);
+    }
+}
