@@ -286,3 +286,43 @@ fn a_run_that_dies_at_any_append_goes_on_and_begins_nothing_twice() {
         }
     });
 }
+
+#[test]
+fn a_run_that_dies_at_a_fold_goes_on_and_is_folded_once() {
+    let floods = || (0..8).map(|number| server::bash(&format!("yes {number} | head -c 2500"))).collect::<Vec<_>>();
+    let run = |place: &Place, server: &Server| {
+        let work = place.work().display().to_string();
+        [owned(&["run", "go", "--context", "3500"]), owned(&place.arguments(server, &work))].concat()
+    };
+    let is_fold = |event: &&Event| matches!(event.what, What::Folded(_));
+    let (place, server) = (Place::new("crash-fold"), Server::start(floods()));
+    assert_eq!(start(&place, &run(&place, &server)).0, Some(0));
+    let at = place.events().iter().find(is_fold).expect("the window is small").seq;
+    for side in [Side::Before, Side::After, Side::Torn] {
+        let (place, server) = (Place::new(&format!("crash-fold-{side:?}")), Server::start(floods()));
+        die(&place, run(&place, &server), at.0, side);
+        if side == Side::Torn {
+            let path = place.run_folder().join("trace.jsonl");
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, &bytes[..bytes.len() - 40]).unwrap();
+        }
+        let (before, _) = Reading::all(&place.run_folder()).unwrap();
+        assert_eq!(before.iter().filter(is_fold).count(), usize::from(side == Side::After));
+        let replies = before.iter().filter(|event| matches!(event.what, What::Replied(_))).count();
+        server.restart(floods().split_off(replies));
+        let (code, told) = start(&place, &owned(&FOLLOW_UP));
+        assert_eq!(code, Some(0), "{side:?}: {told}");
+        let (after, reading) = Reading::all(&place.run_folder()).unwrap();
+        assert_eq!(*reading.condition(), Condition::Intact);
+        let epochs: Vec<u32> = after
+            .iter()
+            .filter_map(|event| if let What::Folded(folded) = &event.what { Some(folded.epoch) } else { None })
+            .collect();
+        assert_eq!(epochs, (1..=epochs.len() as u32).collect::<Vec<_>>(), "{side:?}");
+        each_call_has_one_observation(&after);
+        for event in after.iter().filter(|event| event.seq > at && matches!(event.what, What::Asked(_))) {
+            let shown = place.start(&["show", "--last", "--prompt", &event.seq.to_string()]);
+            assert_eq!(shown.code, 0, "{side:?}: {}", shown.err);
+        }
+    }
+}

@@ -11,6 +11,7 @@ mod durability;
 mod examples;
 mod fallback;
 mod faults;
+mod folding;
 mod histories;
 mod loops;
 mod models;

@@ -58,18 +58,19 @@ fn an_end_torn_at_any_byte_is_put_aside_and_the_run_goes_on() {
 /// What a disk can leave behind the last good line, and no event follows.
 #[test]
 fn one_event_is_read_by_its_place_and_proven() {
-    let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), &["one", "two", "three"]);
-    let (events, _) = Reading::all(folder.path()).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    write(&run, &["one", "two", "three"]);
+    let (events, _) = Reading::all(&run).unwrap();
     for event in &events {
-        assert_eq!(Reading::one(folder.path(), event.seq).unwrap().as_ref(), Some(event));
+        assert_eq!(Reading::one(&run, event.seq).unwrap().as_ref(), Some(event));
     }
-    assert_eq!(Reading::one(folder.path(), Seq(3)).unwrap(), None, "there are three");
-    assert_eq!(Reading::one(folder.path(), Seq(90)).unwrap(), None);
-    let trace = folder.path().join("trace.jsonl");
+    assert_eq!(Reading::one(&run, Seq(3)).unwrap(), None, "there are three");
+    assert_eq!(Reading::one(&run, Seq(90)).unwrap(), None);
+    let trace = run.join("trace.jsonl");
     let changed = fs::read_to_string(&trace).unwrap().replace("two", "six");
     fs::write(&trace, changed).unwrap();
-    assert_eq!(Reading::one(folder.path(), Seq(1)).unwrap(), None, "it is not what was written");
+    assert_eq!(Reading::one(&run, Seq(1)).unwrap(), None, "it is not what was written");
 }
 
 #[test]

@@ -63,9 +63,21 @@ pub struct Answer {
     /// Whether the stream has no closing event.
     #[serde(default)]
     pub no_end: bool,
+    /// `{found}` in the words and arguments stands for what the request has between these two, where it has that last.
+    pub find: Option<[String; 2]>,
 }
 
 impl Answer {
+    /// The same answer, to the request with this body.
+    fn to(self, body: &str) -> Answer {
+        let Some([before, after]) = &self.find else { return self };
+        let found = body.rsplit_once(before.as_str()).and_then(|(_, rest)| rest.split_once(after.as_str()));
+        let (found, _) = found.unwrap_or_else(|| panic!("nothing between {before:?} and {after:?} in {body}"));
+        let filled = |text: &str| text.replace("{found}", found);
+        let calls = self.calls.iter().map(|call| serde_json::from_str(&filled(&call.to_string())).unwrap()).collect();
+        Answer { text: self.text.as_deref().map(filled), calls, ..self }
+    }
+
     /// Whether it is no good answer.
     pub fn is_fault(&self) -> bool {
         self.status.is_some() || self.cut_at.is_some() || self.hang || self.no_end
@@ -149,10 +161,10 @@ fn serve(
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some((wire, body, key)) = request(&mut reader) {
-        bodies.lock().unwrap().push(body);
+        bodies.lock().unwrap().push(body.clone());
         keys.lock().unwrap().push(key);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
-        let answer = script.lock().unwrap().pop_front().unwrap_or_else(done);
+        let answer = script.lock().unwrap().pop_front().unwrap_or_else(done).to(&body);
         if answer.is_fault() {
             *faults.lock().unwrap() += 1;
         }
