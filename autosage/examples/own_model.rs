@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = ModelSpec { id: "echo/last-word".into(), name: "last-word".into(), ..ScriptedModel::new([]).spec().clone() };
     let model = Echo(spec);
     let messages = [Message::User(vec![SentPart::text("Say hello")])];
-    let prompt = Prompt { system: "", tools: &[], messages: &messages, max_output: 100 };
+    let prompt = Prompt { system: "", tools: &[], messages: &messages, max_output: 100, schema: None };
     let body = render(model.spec(), &prompt);
     println!("asks: {body}");
     let ask = Ask { body: &body, purse: Purse::default(), heard: &|_| {}, clock: &RealClock::new() };

@@ -75,6 +75,7 @@ async fn go() -> Result<(), Box<dyn Error>> {
         max_claims: 3,
         grant: Grant::default(),
         terms: trace::Terms::default(),
+        output_schema: None,
         labels: Default::default(),
     };
     let surroundings = engine::Surroundings {

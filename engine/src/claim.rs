@@ -5,8 +5,12 @@ use crate::approval::Standing;
 use crate::decide::Claiming;
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::{Notes, fill};
-use crate::progress::OpenCall;
+use crate::progress::{OpenCall, Progress};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use trace::{CheckResult, Observed, Seq, Status, Verdict, Verified, What};
+use verify::Schema;
 
 /// Lets the checks judge a claim, and answers the call of `submit` that made it, if one did.
 pub(crate) async fn verify(engine: &Engine<'_>, run: &mut Run, claiming: Claiming) -> Result<(), EngineError> {
@@ -29,11 +33,17 @@ async fn submit(engine: &Engine<'_>, run: &mut Run, call: &OpenCall) -> Result<(
     run.note(Some(seq), What::Observed(observed)).map(|_| ())
 }
 
-/// Runs the checks and writes down the verdict; `None` where the run has no checks.
+/// Holds the answer to the run's schema, runs the checks, and writes down the verdict; `None` where the run has neither.
 async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<Verified>, EngineError> {
     let checks = run.progress().checks().to_vec();
-    if checks.is_empty() {
-        return Ok(None);
+    match form(run.progress()) {
+        Some(verified) if verified.verdict != Verdict::Pass || checks.is_empty() => {
+            let event = run.note(Some(claim), What::Verified(verified))?;
+            let What::Verified(verified) = event.what else { return Ok(None) };
+            return Ok(Some(verified));
+        }
+        None if checks.is_empty() => return Ok(None),
+        Some(_) | None => {}
     }
     let caps = run.progress().harness().settings().caps;
     let caps = sandbox::capture::Caps { head: caps.head_bytes, tail: caps.tail_bytes };
@@ -53,9 +63,35 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
         () = time_is_over(engine, left) => unjudged("the run's time was over"),
     };
     let took_ms = engine.clock.elapsed().saturating_sub(began);
-    let verified = Verified { verdict, checks: results, took_ms };
+    let verified = Verified { verdict, checks: results, misfit: None, took_ms };
     run.note(Some(claim), What::Verified(verified.clone()))?;
     Ok(Some(verified))
+}
+
+/// Whether the answer of the claim that stands fits the run's schema; `None` where the run has none.
+fn form(progress: &Progress) -> Option<Verified> {
+    let schema = progress.output_schema()?;
+    let answer = progress.claim().map(|claim| claim.answer.as_str()).unwrap_or_default();
+    let (verdict, misfit) = match Schema::new(schema.clone()).map(|schema| schema.misfit(answer)) {
+        Ok(None) => (Verdict::Pass, None),
+        Ok(misfit) => (Verdict::Fail, misfit),
+        Err(error) => (Verdict::Unjudged { reason: format!("the run's schema cannot be used: {error}") }, None),
+    };
+    Some(Verified { verdict, checks: Vec::new(), misfit, took_ms: 0 })
+}
+
+/// The answer in a call of `submit` whose answers are JSON: as it stands in the call, or what stands in its text, for some
+/// models write JSON as a text.
+pub(crate) fn submitted(raw: &str) -> String {
+    #[derive(Deserialize)]
+    struct Arguments<'a> {
+        #[serde(borrow)]
+        answer: &'a RawValue,
+    }
+    let Ok(Arguments { answer }) = serde_json::from_str(raw) else { return String::new() };
+    let inside = serde_json::from_str::<String>(answer.get()).ok();
+    let inside = inside.filter(|text| matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_))));
+    inside.unwrap_or_else(|| answer.get().to_owned())
 }
 
 /// What the call of `submit` is told of the verdict.
@@ -68,8 +104,11 @@ fn observation(run: &Run, call: &OpenCall, verified: &Verified) -> Observed {
     }
 }
 
-/// What an agent is told of checks that failed.
+/// What an agent is told of an answer that does not fit, or of checks that failed.
 pub(crate) fn failure(notes: &Notes, verified: &Verified, left: u32) -> String {
+    if let Some(misfit) = &verified.misfit {
+        return fill(&notes.misfit, &[("why", misfit), ("left", &left.to_string())]);
+    }
     let failed: Vec<&CheckResult> = verified.checks.iter().filter(|check| !check.passed).collect();
     let results: Vec<String> = failed
         .iter()
@@ -86,4 +125,22 @@ pub(crate) fn failure(notes: &Notes, verified: &Verified, left: u32) -> String {
     let (number, total, left) = (failed.len().to_string(), verified.checks.len().to_string(), left.to_string());
     let words = [("failed", number.as_str()), ("total", &total), ("left", &left), ("results", &results.join("\n\n"))];
     fill(&notes.checks_failed, &words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::submitted;
+
+    #[test]
+    fn an_answer_is_taken_as_it_stands() {
+        for (raw, answer) in [
+            (r#"{"answer": {"b": 1.0, "a": 2}}"#, r#"{"b": 1.0, "a": 2}"#),
+            (r#"{"answer": "{\"b\": 1}"}"#, r#"{"b": 1}"#),
+            (r#"{"answer": "12"}"#, r#""12""#),
+            (r#"{"answer": null}"#, "null"),
+            (r#"{}"#, ""),
+        ] {
+            assert_eq!(submitted(raw), answer);
+        }
+    }
 }

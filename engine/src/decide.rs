@@ -138,13 +138,14 @@ fn open_calls(progress: &Progress) -> Option<Next> {
 fn judge(claim: &Claim, progress: &Progress) -> Option<Next> {
     let time_is_over = progress.ledger().exhausted() == Some(Exhausted::Time);
     match &claim.verdict {
-        None if claim.by.is_none() && progress.checks().is_empty() => Some(Next::Finish(Outcome::Done)),
+        None if claim.by.is_none() && !progress.is_held_to_something() => Some(Next::Finish(Outcome::Done)),
         None | Some(Verdict::Unjudged { .. }) if time_is_over => Some(Next::Finish(budget(Exhausted::Time, progress))),
         None => Some(Next::Verify(Claiming::Reply(claim.clone()))),
         Some(Verdict::Pass) => Some(Next::Finish(Outcome::Done)),
         Some(Verdict::Fail) if progress.claims_left() > 0 => None,
         Some(Verdict::Fail) => {
-            Some(Next::Finish(Outcome::Failed { reason: "the checks still fail after the last claim".to_owned() }))
+            let what = if claim.misfits { "the answer still does not fit its schema" } else { "the checks still fail" };
+            Some(Next::Finish(Outcome::Failed { reason: format!("{what} after the last claim") }))
         }
         Some(Verdict::Unjudged { reason }) => {
             Some(Next::Finish(Outcome::Infrastructure { what: Unavailable::Check, reason: reason.clone() }))

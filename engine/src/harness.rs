@@ -244,6 +244,10 @@ notes! {
     bad_arguments,
     /// Above the project's own instructions: `{path}`.
     project_file,
+    /// The form of the answer: `{schema}`.
+    output_schema,
+    /// The claim's answer does not have that form: `{why}`, `{left}`.
+    misfit,
     /// A picture that the model is not sent: `{picture}`.
     unseen_picture,
     /// A picture whose bytes the record has lost: `{picture}`.

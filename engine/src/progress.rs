@@ -31,6 +31,7 @@ use trace::{
 };
 pub use turn::Claim;
 use turn::Turn;
+use verify::json_in;
 
 /// Where the whole output of a call is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +258,9 @@ impl Progress {
             self.turn.nudged = true;
             self.conversation.tell(&[Part::text(&self.harness.notes().text_call)]);
         } else {
-            self.turn.claim = Some(Claim { at: seq, answer: text, by: None, verdict: None });
+            let answer = if self.output_schema().is_some() { json_in(&text).to_owned() } else { text };
+            self.answer = Some(answer.clone()).filter(|answer| !answer.trim().is_empty()).or(self.answer.take());
+            self.turn.claim = Some(Claim { at: seq, answer, by: None, verdict: None, misfits: false });
         }
     }
 
@@ -279,9 +282,12 @@ impl Progress {
         if !self.is_judged()
             && let (Some(arguments), "submit") = (&called.arguments, called.tool.as_str())
         {
-            let answer = arguments.get("answer").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+            let answer = match self.output_schema() {
+                Some(_) => claim::submitted(&called.raw),
+                None => arguments.get("answer").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned(),
+            };
             self.answer = Some(answer.clone());
-            self.turn.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None });
+            self.turn.claim = Some(Claim { at: seq, answer, by: Some(called.id.clone()), verdict: None, misfits: false });
         }
     }
 
@@ -339,16 +345,19 @@ impl Progress {
 
     fn verify(&mut self, verified: &Verified) {
         self.turn.claims += 1;
-        let left = self.claims_left();
+        let (left, checks_are_none) = (self.claims_left(), self.checks().is_empty());
         let Some(claim) = &mut self.turn.claim else { return };
         claim.verdict = Some(verified.verdict.clone());
+        claim.misfits = verified.misfit.is_some();
+        // Without checks nothing was ended for them.
+        let were_run = !checks_are_none && verified.misfit.is_none();
         let notes = self.harness.notes();
         // What a call of `submit` is told of a failure is its observation.
         let note = match verified.verdict {
             Verdict::Fail => claim.by.is_none().then(|| claim::failure(notes, verified, left)),
-            Verdict::Pass | Verdict::Unjudged { .. } => self.left_running.then(|| notes.ended.clone()),
+            Verdict::Pass | Verdict::Unjudged { .. } => (were_run && self.left_running).then(|| notes.ended.clone()),
         };
-        self.left_running = false;
+        self.left_running &= !were_run;
         if let Some(note) = note {
             self.conversation.tell(&[Part::text(note)]);
         }

@@ -114,5 +114,9 @@ pub(crate) fn system(harness: &Harness, started: &Started) -> String {
         let head = fill(&harness.notes().project_file, &[("path", &file.path)]);
         text.push_str(&format!("\n\n{head}\n{}", file.text.trim_end()));
     }
+    if let Some(schema) = &started.output_schema {
+        let words = fill(&harness.notes().output_schema, &[("schema", &schema.to_string())]);
+        text.push_str(&format!("\n\n{words}"));
+    }
     text
 }

@@ -25,6 +25,8 @@ pub struct Assignment {
     pub grant: Grant,
     /// How more of them are had.
     pub terms: Terms,
+    /// The JSON Schema that answers are to fit, where they are to be JSON. The engine's toolbox has it too.
+    pub output_schema: Option<serde_json::Value>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -72,6 +74,7 @@ pub async fn start(
         grant: assignment.grant,
         terms: assignment.terms,
         program: surroundings.program,
+        output_schema: assignment.output_schema,
         labels: assignment.labels,
     };
     let contents = record.blobs().contents();

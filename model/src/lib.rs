@@ -24,6 +24,7 @@ mod provider;
 pub mod recorded;
 mod recorder;
 mod retry;
+mod schema;
 mod scripted;
 mod sse;
 mod transcript;

@@ -1,15 +1,18 @@
 //! A prompt, and how many tokens it may have.
 
 use crate::picture::SentPicture;
+use serde_json::Value;
 use trace::{CallId, Said, Status, ToolSpec};
 
 /// All that a model is to see. Prompts of a run only grow at the end of `messages`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Prompt<'a> {
     /// The instructions; no message is sent for empty ones.
     pub system: &'a str,
     /// The tools, in the order in which they are shown.
     pub tools: &'a [ToolSpec],
+    /// The schema that the answer is to fit; a model that can be held to it is.
+    pub schema: Option<&'a Value>,
     /// The conversation.
     pub messages: &'a [Message],
     /// The most tokens that the reply may have.

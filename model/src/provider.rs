@@ -36,6 +36,8 @@ pub struct Provider {
     pub(crate) usage: UsageInStream,
     /// The ids that calls go back under.
     pub(crate) call_ids: CallIds,
+    /// Whether its models are usually held to the schema of an answer.
+    pub(crate) schemas: Schemas,
     /// Where all this was read, for people.
     pub source: &'static str,
 }
@@ -79,6 +81,15 @@ pub(crate) enum UsageInStream {
     Asked,
     /// It always comes, and asking for it is refused.
     Always,
+}
+
+/// Whether a schema that is sent along is enforced on answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schemas {
+    /// It is, by most models of the provider.
+    Enforced,
+    /// Nobody knows: it is told in words only.
+    Told,
 }
 
 /// The ids that calls go back under.

@@ -2,7 +2,8 @@
 
 use crate::picture::{PICTURE_TOKENS, weight};
 use crate::wire::Wire;
-use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses, prompt};
+use crate::{Message, Prompt, anthropic_messages, gemini, openai_chat, openai_responses, prompt, schema};
+use serde_json::Value;
 use trace::{ModelSpec, ToolSpec};
 
 /// More bytes than a body has besides what is written: its end, and the marks for a cache.
@@ -29,13 +30,16 @@ enum Writing {
 }
 
 impl Transcript {
-    /// The head of every request to the model that `spec` names; no instructions are sent for an empty `system`.
-    pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Transcript {
+    /// The head of every request to the model that `spec` names; no instructions are sent for an empty `system`. A model that
+    /// can be held to the `schema` of an answer is.
+    pub fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], schema: Option<&Value>) -> Transcript {
+        let form = schema::form(spec, schema);
+        let form = form.as_ref();
         let writing = match Wire::of(spec) {
-            Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools)),
-            Wire::OpenAiResponses => Writing::OpenAiResponses(openai_responses::Writing::new(spec, system, tools)),
-            Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools)),
-            Wire::Gemini => Writing::Gemini(gemini::Writing::new(spec, system, tools)),
+            Wire::OpenAiChat => Writing::OpenAiChat(openai_chat::Writing::new(spec, system, tools, form)),
+            Wire::OpenAiResponses => Writing::OpenAiResponses(openai_responses::Writing::new(spec, system, tools, form)),
+            Wire::AnthropicMessages => Writing::AnthropicMessages(anthropic_messages::Writing::new(spec, system, tools, form)),
+            Wire::Gemini => Writing::Gemini(gemini::Writing::new(spec, system, tools, form)),
         };
         Transcript { writing, pictures: 0, picture_bytes: 0 }
     }
@@ -79,11 +83,11 @@ impl Transcript {
 /// The request body for `prompt`, byte for byte: the same for the same values, on every machine.
 ///
 /// Where a prompt extends another, its messages extend the other's, and all that stands before them is the same: the
-/// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system` and `tools`
-/// stay the same, and but for marks that tell a cache how far to keep it. Only the limit of the output stands after the
+/// earlier body up to the end of its last message is a prefix of the later one, as long as `spec`, `system`, `tools` and
+/// `schema` stay the same, and but for marks that tell a cache how far to keep it. Only the limit of the output stands after the
 /// messages.
 pub fn render(spec: &ModelSpec, prompt: &Prompt<'_>) -> String {
-    let mut transcript = Transcript::new(spec, prompt.system, prompt.tools);
+    let mut transcript = Transcript::new(spec, prompt.system, prompt.tools, prompt.schema);
     prompt.messages.iter().for_each(|message| transcript.push(message));
     transcript.body(prompt.max_output)
 }

@@ -24,6 +24,27 @@ pub fn mismatch(schema: &Value, arguments: &Value) -> Option<String> {
     wrong.or_else(missing)
 }
 
+/// `parameters` of `submit`, where the answer is JSON that fits `schema`: its definitions stand at the top, where references
+/// look for them.
+pub fn answering(parameters: &Value, schema: &Value) -> Value {
+    let mut parameters = parameters.clone();
+    let mut answer = schema.clone();
+    let words = parameters["properties"]["answer"]["description"].take();
+    if let Value::Object(keywords) = &mut answer {
+        ["$schema", "$id"].iter().for_each(|name| drop(keywords.remove(*name)));
+        for name in ["$defs", "definitions"] {
+            if let Some(definitions) = keywords.remove(name) {
+                parameters[name] = definitions;
+            }
+        }
+        if !words.is_null() {
+            keywords.entry("description").or_insert(words);
+        }
+    }
+    parameters["properties"]["answer"] = answer;
+    parameters
+}
+
 /// The arguments in one line: `{"path": text, "limit"?: whole number from 1}`.
 pub fn signature(schema: &Value) -> String {
     let fields = schema["properties"].as_object().into_iter().flatten();

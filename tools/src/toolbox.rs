@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Builtin};
 use crate::room::{Room, Trouble};
 use crate::specs::{ToolsError, spec};
-use crate::{bash, files, find, outputs, search};
+use crate::{bash, files, find, outputs, schema, search};
 use serde_json::Value;
 use trace::{Observed, Status, ToolCall, ToolSpec};
 
@@ -12,6 +12,16 @@ use trace::{Observed, Status, ToolCall, ToolSpec};
 pub struct Toolbox {
     specs: Vec<ToolSpec>,
     tools: Vec<Builtin>,
+    answer: Answer,
+}
+
+/// What `submit` takes as its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Words.
+    Words,
+    /// Any JSON: whether it fits the run's schema is judged as a claim is.
+    Json,
 }
 
 /// The built-in tools that `texts` describes: `texts("bash")` is the content of the harness's `tools/bash/tool.toml`.
@@ -19,7 +29,7 @@ pub struct Toolbox {
 /// # Errors
 /// Where a text is no TOML, or describes an argument that there is not.
 pub fn builtin(texts: &dyn Fn(&str) -> Option<String>) -> Result<Toolbox, ToolsError> {
-    let mut toolbox = Toolbox { specs: Vec::new(), tools: Vec::new() };
+    let mut toolbox = Toolbox { specs: Vec::new(), tools: Vec::new(), answer: Answer::Words };
     for tool in Builtin::ALL {
         if let Some(text) = texts(tool.name()) {
             toolbox.specs.push(spec(tool, &text)?);
@@ -42,7 +52,17 @@ impl Toolbox {
         };
         let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
         let specs = places.iter().map(|&at| self.specs[at].clone()).collect();
-        Ok(Toolbox { specs, tools: places.iter().map(|&at| self.tools[at]).collect() })
+        Ok(Toolbox { specs, tools: places.iter().map(|&at| self.tools[at]).collect(), answer: self.answer })
+    }
+
+    /// The same tools, but the answer that `submit` takes is JSON, which `schema` tells the model of. Whether an answer fits it
+    /// is not asked here: one that does not is a claim that fails.
+    pub fn answering(mut self, schema: &Value) -> Toolbox {
+        self.answer = Answer::Json;
+        for spec in self.specs.iter_mut().filter(|spec| spec.name == Builtin::Submit.name()) {
+            spec.parameters = schema::answering(&spec.parameters, schema);
+        }
+        self
     }
 
     /// What a model is told of them.
@@ -97,6 +117,10 @@ impl Toolbox {
 
     fn parse(&self, name: &str, arguments: &Value) -> Result<Arguments, String> {
         match self.tools.iter().find(|tool| tool.name() == name) {
+            Some(Builtin::Submit) if self.answer == Answer::Json => match arguments.get("answer") {
+                Some(_) => Ok(Arguments::Submit),
+                None => Err("`answer` is missing. submit takes {\"answer\": what its schema says}".to_owned()),
+            },
             Some(tool) => tool.parse(arguments),
             None => Err(format!("there is no tool `{name}`")),
         }
@@ -132,6 +156,20 @@ mod tests {
         let unknown = default_harness().only(&names(&["reed"])).unwrap_err().to_string();
         expect!["the harness turns on the tool `reed`, but describes only: bash, read, write, edit, search, find, plan, submit"]
             .assert_eq(&unknown);
+    }
+
+    #[test]
+    fn the_answer_of_a_run_with_a_schema_is_json() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array", "items": {"$ref": "#/$defs/n"},
+            "$defs": {"n": {"type": "integer"}},
+        });
+        let toolbox = default_harness().answering(&schema);
+        let submit = toolbox.specs().iter().find(|spec| spec.name == "submit").unwrap();
+        expect![[r##"{"$defs":{"n":{"type":"integer"}},"properties":{"answer":{"description":"What the person is told.","items":{"$ref":"#/$defs/n"},"type":"array"}},"required":["answer"],"type":"object"}"##]].assert_eq(&submit.parameters.to_string());
+        toolbox.check("submit", &json!({"answer": ["whatever"]})).unwrap();
+        expect![[r#"`answer` is missing. submit takes {"answer": what its schema says}"#]]
+            .assert_eq(&toolbox.check("submit", &json!({"result": 1})).unwrap_err());
     }
 
     #[test]

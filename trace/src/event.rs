@@ -219,6 +219,9 @@ pub struct Verified {
     pub verdict: Verdict,
     /// What each check said.
     pub checks: Vec<CheckResult>,
+    /// What of the answer does not fit the run's schema, where something does not; then no check was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misfit: Option<String>,
     /// Milliseconds that it took.
     pub took_ms: Millis,
 }

@@ -195,6 +195,9 @@ pub struct Started {
     pub terms: Terms,
     /// The program.
     pub program: Program,
+    /// The JSON Schema that the run's answers fit, where they are to be JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
     /// Free labels (case, candidate, split, seed, rollout).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

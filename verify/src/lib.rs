@@ -4,12 +4,18 @@
 //! with no process, variable or directory of the agent in it. It sees neither the conversation nor the claim's words. A
 //! check that fails, takes too long or cannot be found is the work's failure; a sandbox that is lost is the judge's own
 //! trouble, and the claim stays unjudged.
+//!
+//! An answer that must have a form is held to its [`Schema`].
+
+mod schema;
 
 use sandbox::capture::{Caps, Capture, Ending};
 use sandbox::{Command, Environment, Exit, SandboxError};
 use std::time::Duration;
 use trace::secrets::Author;
 use trace::{Check, CheckResult, Secrets, Verdict};
+
+pub use schema::{Schema, SchemaError, json_in};
 
 /// Runs `checks` one after the other in `environment`, a fresh one, and says what they make of the work together. Of the
 /// output of each, as much is kept as `caps` says, without `secrets`. They have the variables that were granted.

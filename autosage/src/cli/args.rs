@@ -1,10 +1,12 @@
 //! What can be typed: commands, flags, and how their values are read.
 
+mod answer;
 mod model;
 mod models;
 mod pictures;
 mod values;
 
+pub use answer::AnswerArgs;
 pub use model::ModelArgs;
 pub use models::{CheckArgs, ListArgs, ModelsArgs, ModelsCommand, PlaceArgs, ShowModelArgs};
 pub use pictures::PictureArgs;
@@ -201,6 +203,8 @@ pub struct RunArgs {
     pub durability: Option<Durability>,
     #[command(flatten)]
     pub view: ViewArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 /// Whether a workspace is only read.

@@ -67,6 +67,7 @@ pub fn demo(args: &DemoArgs, home: &Home, parts: &mut Parts) -> Result<u8, Failu
     let order = NewRun {
         task: TASK.to_owned(),
         pictures: Pictures::default(),
+        output_schema: None,
         workspace: scratch.0.join("hours"),
         thinker: Thinker { model: recorded.clone(), fallback: Vec::new(), recorded: Some(recorded), recorder: None },
         key_env: None,

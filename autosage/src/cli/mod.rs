@@ -22,6 +22,7 @@ mod reply;
 mod resume;
 mod run;
 mod runs;
+mod schema;
 mod secrets;
 mod send;
 mod session;

@@ -87,6 +87,7 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     let observer = observer(&view, &thinker, parts);
     warn_of_weak_walls(kind, &view);
     view.say(&thinker.unknown_windows());
+    let output_schema = started.output_schema.clone();
     // What was read before the run was owned may be of a long one, and is read again.
     drop((progress, read));
     let (folder, record, events) = own(&args, folder, home, parts, observer, &view)?;
@@ -95,7 +96,8 @@ pub fn resume(args: ResumeArgs, person: &Config, home: &Home, parts: &mut Parts)
     view.remind(&events);
     view.say(&secrets::told_missing(&missing));
     let shown = view.clone();
-    let session = Session { parts, home, folder, thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
+    let session =
+        Session { parts, home, folder, thinker, harness, output_schema, kind, walls, workspace, access, rules, view, follow_up };
     let ended = runtime()?.block_on(session.hold(async |_, _| {
         let said = args.message.as_deref().map(|message| pictures.before(message, &record)).transpose()?;
         let mut run = engine::reopen(record, &events)?;

@@ -9,6 +9,7 @@ use super::pictures::Pictures;
 use super::print;
 use super::project::{self, Settled};
 use super::reply::Rules;
+use super::schema;
 use super::secrets;
 use super::session::{FollowUp, Session, observer, runtime, warn_of_weak_walls};
 use super::thinker::{Thinker, thinker};
@@ -56,6 +57,8 @@ pub struct NewRun {
     pub kind: sandbox::Kind,
     /// Those, where they are raised already.
     pub walls: Option<Sandbox>,
+    /// What answers are to fit.
+    pub output_schema: Option<serde_json::Value>,
     /// The person's own instructions.
     pub instructions: Vec<ProjectFile>,
     /// What its record survives.
@@ -86,6 +89,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     thinker.refuse_unpriced(&asked)?;
     let pictures = Pictures::read(&args.pictures.image)?;
     pictures.refuse_unseen(thinker.model.spec())?;
+    let output_schema = schema::read(args.answer.output_schema.as_deref())?;
     let commands = if args.check.is_empty() { config.checks.clone() } else { args.check.clone() };
     // A blank command succeeds, so it would accept anything.
     if commands.iter().any(|command| command.trim().is_empty()) {
@@ -100,6 +104,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
     let order = NewRun {
         task: task(&args)?,
         pictures,
+        output_schema,
         workspace,
         thinker,
         key_env: args.model.key_env.clone().or(config.key_env.clone()),
@@ -123,7 +128,7 @@ pub fn run(args: RunArgs, person: &Config, home: &Home, parts: &mut Parts) -> Re
 /// Begins a run and goes on with it until it rests. Returns the exit code.
 pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failure> {
     let NewRun { task: text, pictures, workspace, thinker, harness, grant, terms, limits, checks, max_claims, .. } = order;
-    let NewRun { kind, walls, rules, instructions, durability, follow_up, view, key_env, .. } = order;
+    let NewRun { kind, walls, rules, instructions, durability, follow_up, view, key_env, output_schema, .. } = order;
     let now = parts.clock.now();
     let run = parts.ids.run(now);
     let secrets = secrets::of_run(&run, key_env.as_deref(), home, parts)?;
@@ -135,7 +140,9 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     thinker.mask(&run, &now.date(), &workspace, home, parts);
     let task = Task { parts: Vec::new(), workspace: workspace.clone(), checks };
     let access = wiring::access(&terms);
-    let mut assignment = Assignment { run, task, limits, max_claims, grant, terms, labels: BTreeMap::new() };
+    let schema = output_schema.clone();
+    let mut assignment =
+        Assignment { run, task, limits, max_claims, grant, terms, output_schema: schema, labels: BTreeMap::new() };
     let surroundings = Surroundings {
         facts: Facts { date: now.date(), os: parts.os.clone(), git: None, backend: kind.to_string() },
         project: instructions,
@@ -145,8 +152,21 @@ pub fn begin(order: NewRun, home: &Home, parts: &mut Parts) -> Result<u8, Failur
     view.say(&thinker.unknown_windows());
     let observer = observer(&view, &thinker, parts);
     let (clock, shown) = (parts.clock.clone(), view.clone());
-    let session =
-        Session { parts, home, folder: folder.clone(), thinker, harness, kind, walls, workspace, access, rules, view, follow_up };
+    let session = Session {
+        parts,
+        home,
+        folder: folder.clone(),
+        thinker,
+        harness,
+        output_schema,
+        kind,
+        walls,
+        workspace,
+        access,
+        rules,
+        view,
+        follow_up,
+    };
     let ended = Record::create(&folder, durability, clock, observer).map_err(Failure::from).and_then(|record| {
         let record = record.hiding(secrets);
         assignment.task.parts = pictures.before(&text, &record)?;

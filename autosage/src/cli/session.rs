@@ -41,6 +41,8 @@ pub struct Session<'a> {
     pub thinker: Thinker,
     /// What shapes the agent.
     pub harness: Harness,
+    /// What answers are to fit.
+    pub output_schema: Option<serde_json::Value>,
     /// The walls.
     pub kind: sandbox::Kind,
     /// Those, where they are raised already; of another kind they are of no use.
@@ -119,7 +121,10 @@ impl Session<'_> {
         let environments = Environments::new(&sandbox, plan);
         let toolbox = tools::builtin(&|name| self.harness.tool(name));
         let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
-        let toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;
+        let mut toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;
+        if let Some(schema) = &self.output_schema {
+            toolbox = toolbox.answering(schema);
+        }
         let interrupt = Interrupt::default();
         self.view.lies_in(&self.folder, self.parts);
         let heard = |heard: model::Heard<'_>| self.view.heard(heard);
@@ -251,7 +256,9 @@ impl Session<'_> {
 
     /// What a person is told at the end of a turn: the answer, and how to go on where it ended early.
     fn tell(&self, run: &Run, outcome: &Outcome) {
-        if let (Person::Absent, Some(answer)) = (self.parts.person, run.progress().answer())
+        // Where answers have a form, other words are not for standard output.
+        let is_told = self.output_schema.is_none() || *outcome == Outcome::Done;
+        if let (Person::Absent, Some(answer)) = (self.parts.person, run.progress().answer().filter(|_| is_told))
             && !self.view.is_lines()
         {
             print(&self.parts.out, &format!("{}\n", harmless(answer.trim_end())));

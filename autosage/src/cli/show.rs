@@ -124,6 +124,7 @@ pub fn event_line(event: &Event) -> String {
             )
         }
         What::Folded(folded) => super::story::folding(folded),
+        What::Verified(verified) if verified.misfit.is_some() => "the answer does not fit its schema".to_owned(),
         What::Verified(verified) => {
             let passed = verified.checks.iter().filter(|check| check.passed).count();
             format!("{passed} of {} checks passed", verified.checks.len())

@@ -335,6 +335,10 @@ impl Story {
                 text.push_str(&self.paint(Look::Dim, &self.lines(check.output.trim_end(), OUTPUT_LINES, "  ")));
             }
         }
+        if let Some(misfit) = &verified.misfit {
+            text.push_str(&self.paint(Look::Bad, "✗ the answer does not fit its schema\n"));
+            text.push_str(&self.paint(Look::Dim, &self.lines(misfit, OUTPUT_LINES, "  ")));
+        }
         match &verified.verdict {
             Verdict::Pass => {}
             Verdict::Fail => text.push_str(&self.paint(Look::Bad, "not accepted\n")),

@@ -20,6 +20,7 @@ mod record;
 mod scenarios;
 mod secrets;
 mod seen;
+mod structured;
 mod support;
 mod trust;
 mod walls;

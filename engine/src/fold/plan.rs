@@ -65,7 +65,7 @@ impl<'p> Scales<'p> {
             };
             call.take_if(|_| !is_long);
         }
-        let begin = || Some(Transcript::new(progress.model()?, progress.system(), progress.tools()));
+        let begin = || Some(Transcript::new(progress.model()?, progress.system(), progress.tools(), progress.output_schema()));
         let weigh = |transcript: &mut Transcript, message: &Message| {
             let before = transcript.tokens();
             progress.push(transcript, message);
@@ -190,7 +190,7 @@ impl<'p> Scales<'p> {
         };
         let kept = self.history.folded(&folded, self.notes);
         if let Some(model) = progress.model() {
-            let mut transcript = Transcript::new(model, progress.system(), progress.tools());
+            let mut transcript = Transcript::new(model, progress.system(), progress.tools(), progress.output_schema());
             kept.messages.iter().for_each(|message| progress.push(&mut transcript, message));
             folded.after = progress.size_of(transcript.tokens());
         }

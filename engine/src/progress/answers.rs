@@ -58,6 +58,16 @@ impl Progress {
         self.started.as_ref().map_or(&[], |started| &started.tools)
     }
 
+    /// Whether claims are judged at all.
+    pub(crate) fn is_held_to_something(&self) -> bool {
+        !self.checks().is_empty() || self.output_schema().is_some()
+    }
+
+    /// The schema that answers are to fit, if they are to fit one.
+    pub fn output_schema(&self) -> Option<&serde_json::Value> {
+        self.started.as_ref().and_then(|started| started.output_schema.as_ref())
+    }
+
     /// What the call `id` of the last reply came to, once it has an observation.
     pub fn result(&self, id: &CallId) -> Option<(Status, &[Part])> {
         let result = self.conversation.calls().iter().find(|call| call.id == *id)?.result.as_ref();

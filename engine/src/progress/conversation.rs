@@ -5,6 +5,7 @@ use super::history::{History, Round};
 use super::pictures::Pictures;
 use crate::harness::Notes;
 use model::{Message, SentCall, Transcript};
+use serde_json::Value;
 use trace::{CallId, Called, Folded, ModelSpec, Part, Said, Seq, Status, ToolSpec};
 
 /// The conversation with the model.
@@ -53,8 +54,8 @@ impl Conversation {
     }
 
     /// This model is asked from here on: it is sent all of the conversation in its own form.
-    pub fn begin(&mut self, model: &ModelSpec, system: &str, tools: &[ToolSpec]) {
-        self.transcript = Some(Transcript::new(model, system, tools));
+    pub fn begin(&mut self, model: &ModelSpec, system: &str, tools: &[ToolSpec], schema: Option<&Value>) {
+        self.transcript = Some(Transcript::new(model, system, tools, schema));
         self.pictures.fit(model);
         self.written = 0;
     }

@@ -19,9 +19,11 @@ impl Progress {
 
     /// The model is sent all of the conversation anew.
     pub(super) fn begin_transcript(&mut self) {
-        let tools = self.started.as_ref().map_or(&[][..], |started| &started.tools);
+        let started = self.started.as_deref();
+        let tools = started.map_or(&[][..], |started| &started.tools);
+        let schema = started.and_then(|started| started.output_schema.as_ref());
         if let Some(model) = &self.model {
-            self.conversation.begin(model, &self.system, tools);
+            self.conversation.begin(model, &self.system, tools, schema);
         }
     }
 

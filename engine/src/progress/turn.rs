@@ -13,6 +13,8 @@ pub struct Claim {
     pub by: Option<CallId>,
     /// What the checks said, once they did.
     pub verdict: Option<Verdict>,
+    /// Whether it was its form that did not fit.
+    pub misfits: bool,
 }
 
 /// What belongs to one turn of the user and begins anew with the next.

@@ -1,7 +1,7 @@
 //! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
-use crate::story::{Story, check, pictures, replied, started};
+use crate::story::{Story, check, pictures, replied, schema, started};
 use crate::strict;
 use engine::{Act, Claiming, Next, OpenCall, Plan, Questions, Standing, decide, standing};
 use model::{Message, Prompt, render};
@@ -111,7 +111,8 @@ impl World {
         let terms = Terms { approve, allow, read_only: false };
         let context = [None, Some(1_500), Some(2_500), Some(6_000)][choices.below(4)];
         let model = ModelSpec { context, ..wire.model("m") };
-        let story = Story::of(Started { terms, model, fallback, ..started(limits, checks) });
+        let output_schema = (choices.below(2) == 1).then(schema);
+        let story = Story::of(Started { terms, model, fallback, output_schema, ..started(limits, checks) });
         let (said, words, accounts, folds) = (BTreeMap::new(), Vec::new(), String::new(), 0);
         World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, accounts, folds }
     }
@@ -392,15 +393,17 @@ impl World {
             }
         };
         let passed = self.choices.below(2) == 0;
-        if !self.story.progress.checks().is_empty() {
+        let is_held = self.story.progress.output_schema().is_some() || !self.story.progress.checks().is_empty();
+        if is_held {
+            let misfit = (!passed && self.choices.below(2) == 1).then(|| "the answer: it is not JSON".to_owned());
             let check =
                 CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: String::new() };
             let verdict = if passed { Verdict::Pass } else { Verdict::Fail };
             self.judged += 1;
-            self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
+            self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], misfit, took_ms: 1 }));
         }
         if let Some(call) = call {
-            let accepted = passed || self.story.progress.checks().is_empty();
+            let accepted = passed || !is_held;
             self.observe(cause, call, if accepted { Status::Ok } else { Status::Failed });
         }
     }
@@ -428,6 +431,7 @@ impl World {
             10 => What::Verified(Verified {
                 verdict: [Verdict::Pass, Verdict::Fail][self.choices.below(2)].clone(),
                 checks: Vec::new(),
+                misfit: None,
                 took_ms: 1,
             }),
             11 => {
@@ -465,7 +469,8 @@ impl World {
         let now = messages(&request.body);
         let progress = &self.story.progress;
         let (system, tools, all) = (progress.system(), progress.tools(), progress.messages());
-        let prompt = Prompt { system, tools, messages: all, max_output: request.asked.max_output };
+        let prompt =
+            Prompt { system, tools, messages: all, max_output: request.asked.max_output, schema: progress.output_schema() };
         let model = progress.model().unwrap();
         let anew = render(model, &prompt);
         match model.images {

@@ -32,8 +32,15 @@ pub fn started(limits: Limits, checks: Vec<Check>) -> Started {
         grant: trace::Grant::default(),
         terms: trace::Terms::default(),
         program: trace::Program::default(),
+        output_schema: None,
         labels: BTreeMap::new(),
     }
+}
+
+/// The schema of an answer that can be enforced everywhere.
+pub fn schema() -> serde_json::Value {
+    let count = serde_json::json!({"count": {"type": "integer"}});
+    serde_json::json!({"type": "object", "properties": count, "required": ["count"], "additionalProperties": false})
 }
 
 /// A priced model that speaks OpenAI's chat.
@@ -212,7 +219,7 @@ impl Story {
     pub fn verified(mut self, verdict: Verdict) -> Story {
         let passed = verdict == Verdict::Pass;
         let check = CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: "no".into() };
-        self.note(None, What::Verified(Verified { verdict, checks: vec![check], took_ms: 1 }));
+        self.note(None, What::Verified(Verified { verdict, checks: vec![check], misfit: None, took_ms: 1 }));
         self
     }
 

@@ -6,6 +6,7 @@
 
 use super::WIRE;
 use crate::prompt::{is_words, text_of};
+use crate::schema::Form;
 use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -31,14 +32,15 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], form: Option<&Form>) -> Writing {
         let last = tools.len().wrapping_sub(1);
         let head = Head {
             model: &spec.name,
             stream: true,
             // Models that take an effort are those that decide themselves how much to think.
             thinking: spec.effort.as_ref().map(|_| Thinking { r#type: "adaptive", display: "summarized" }),
-            output_config: spec.effort.as_deref().map(|effort| OutputConfig { effort }),
+            output_config: (spec.effort.is_some() || form.is_some())
+                .then(|| OutputConfig { effort: spec.effort.as_deref(), format: form.map(Format::of) }),
             system: (!system.is_empty()).then_some([Text { cache_control: Some(CACHED), ..Text::of(system) }]),
             tools: tools.iter().enumerate().map(|(place, spec)| tool(spec, (place == last).then_some(CACHED))).collect(),
         };
@@ -158,7 +160,22 @@ struct Thinking {
 
 #[derive(Serialize)]
 struct OutputConfig<'a> {
-    effort: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    schema: &'a Value,
+}
+
+impl Format<'_> {
+    fn of(form: &Form) -> Format<'_> {
+        Format { r#type: "json_schema", schema: &form.schema }
+    }
 }
 
 /// How far a cache may keep the prompt.

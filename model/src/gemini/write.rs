@@ -2,6 +2,7 @@
 
 use super::{On, Signature, WIRE};
 use crate::prompt::text_of;
+use crate::schema::Form;
 use crate::{Message, SentCall, SentPart};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,8 @@ pub(crate) struct Writing {
     ids: BTreeSet<String>,
     /// Whether the model wants the first call of each reply signed.
     wants_signatures: bool,
-    thinking: String,
+    /// The beginning of `generationConfig`: what stays of it.
+    config: String,
     generation: Generation,
     /// Pictures in results for a model whose results are words: they follow in a content of their own, as parts.
     held: Vec<String>,
@@ -69,7 +71,7 @@ struct Named {
 }
 
 impl Writing {
-    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], form: Option<&Form>) -> Writing {
         let head = Head {
             system_instruction: (!system.is_empty()).then_some(Instruction { parts: [Words { text: system }] }),
             tools: (!tools.is_empty()).then(|| [Tools { function_declarations: tools.iter().map(tool).collect() }]),
@@ -78,10 +80,22 @@ impl Writing {
         text.pop();
         text.push_str(if text.len() > 1 { ",\"contents\":[" } else { "\"contents\":[" });
         let thinking = match (spec.reasons, spec.effort.as_deref()) {
-            (Some(true), level) => json(&Thinking { include_thoughts: true, thinking_level: level }),
-            (Some(false) | None, _) => String::new(),
+            (Some(true), level) => Some(Thinking { include_thoughts: true, thinking_level: level }),
+            (Some(false) | None, _) => None,
         };
         let wants_signatures = spec.reasons == Some(true);
+        let generation = Generation::of(&spec.name);
+        // Up to 2.5: "Function calling with a response mime type: 'application/json' is unsupported".
+        let form = form.filter(|_| generation == Generation::Three || tools.is_empty());
+        let mut config = json(&Config {
+            thinking_config: thinking,
+            response_mime_type: form.map(|_| "application/json"),
+            response_json_schema: form.map(|form| &form.schema),
+        });
+        config.pop();
+        if config.len() > 1 {
+            config.push(',');
+        }
         Writing {
             text,
             begun: false,
@@ -89,8 +103,8 @@ impl Writing {
             calls: Vec::new(),
             ids: BTreeSet::new(),
             wants_signatures,
-            thinking,
-            generation: Generation::of(&spec.name),
+            config,
+            generation,
             held: Vec::new(),
         }
     }
@@ -241,8 +255,7 @@ impl Writing {
     }
 
     pub(crate) fn body(&self, max_output: u64) -> String {
-        let thinking = if self.thinking.is_empty() { String::new() } else { format!("\"thinkingConfig\":{},", self.thinking) };
-        let tail = format!("],\"generationConfig\":{{{thinking}\"maxOutputTokens\":{max_output}}}}}");
+        let tail = format!("],\"generationConfig\":{}\"maxOutputTokens\":{max_output}}}}}", self.config);
         [&*self.text, &self.end(), &tail].concat()
     }
 }
@@ -298,6 +311,17 @@ fn tool(spec: &ToolSpec) -> Function<'_> {
     // A tool without parameters has no schema of them.
     let some = parameters["properties"].as_object().is_some_and(|properties| !properties.is_empty());
     Function { name, description, parameters_json_schema: some.then_some(parameters) }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Config<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<Thinking<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
 }
 
 #[derive(Serialize)]

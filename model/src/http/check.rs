@@ -104,6 +104,7 @@ fn body(spec: &ModelSpec) -> String {
     let parameters = json!({"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]});
     let tool = ToolSpec { name: TOOL.into(), description: "Says that tools can be called.".into(), parameters, read_only: true };
     let messages = [Message::User(vec![SentPart::text(format!("Call the tool `{TOOL}` with the word `yes`."))])];
-    let prompt = Prompt { system: "", tools: &[tool], messages: &messages, max_output: spec.max_output.min(CHECK_OUTPUT) };
+    let prompt =
+        Prompt { system: "", tools: &[tool], messages: &messages, max_output: spec.max_output.min(CHECK_OUTPUT), schema: None };
     render(spec, &prompt)
 }

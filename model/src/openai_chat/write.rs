@@ -3,6 +3,7 @@
 use super::{Kept, WIRE};
 use crate::prompt::{is_words, text_of};
 use crate::provider::{self, CallIds, Provider, ReasoningField, UsageInStream};
+use crate::schema::{self, Form};
 use crate::{Message, SentCall, SentPart, SentPicture};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,13 +23,14 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], form: Option<&Form>) -> Writing {
         let row = provider::row(&spec.provider);
         let head = Head {
             model: &spec.name,
             stream: true,
             stream_options: (row.usage == UsageInStream::Asked).then_some(StreamOptions { include_usage: true }),
             reasoning_effort: spec.effort.as_deref(),
+            response_format: form.map(ResponseFormat::of),
             tools: tools.iter().map(tool).collect(),
         };
         let mut text = json(&head);
@@ -97,8 +99,30 @@ struct Head<'a> {
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: JsonSchema<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a Value,
+    strict: bool,
+}
+
+impl ResponseFormat<'_> {
+    fn of(form: &Form) -> ResponseFormat<'_> {
+        let json_schema = JsonSchema { name: schema::NAME, schema: &form.schema, strict: form.strict };
+        ResponseFormat { r#type: "json_schema", json_schema }
+    }
 }
 
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use super::WIRE;
 use crate::prompt::{is_words, text_of};
+use crate::schema::{self, Form};
 use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec]) -> Writing {
+    pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], form: Option<&Form>) -> Writing {
         let tools: Vec<Tool<'_>> = tools.iter().map(tool).collect();
         let head = Head {
             model: &spec.name,
@@ -26,6 +27,7 @@ impl Writing {
             include: (spec.reasons != Some(false)).then_some(["reasoning.encrypted_content"]),
             prompt_cache_key: cache_key(system, &tools),
             reasoning: spec.effort.as_deref().map(|effort| Reasoning { effort }),
+            text: form.map(TextForm::of),
             parallel_tool_calls: (!tools.is_empty()).then_some(true),
             instructions: Some(system).filter(|system| !system.is_empty()),
             tools,
@@ -125,11 +127,32 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextForm<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct TextForm<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    schema: &'a Value,
+    strict: bool,
+}
+
+impl TextForm<'_> {
+    fn of(form: &Form) -> TextForm<'_> {
+        TextForm { format: Format { r#type: "json_schema", name: schema::NAME, schema: &form.schema, strict: form.strict } }
+    }
 }
 
 #[derive(Serialize)]

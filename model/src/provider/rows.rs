@@ -1,6 +1,6 @@
 //! The providers, a row each, with what is known of their servers and where that was read.
 
-use super::{CallIds, KeyUse, Provider, ReasoningField, UsageInStream};
+use super::{CallIds, KeyUse, Provider, ReasoningField, Schemas, UsageInStream};
 use crate::wire::Wire;
 
 /// The row for a server that nothing is known about.
@@ -18,6 +18,7 @@ pub(super) const COMPATIBLE: Provider = Provider {
     reasoning: ReasoningField::AsItCame,
     usage: UsageInStream::Asked,
     call_ids: CallIds::Ours,
+    schemas: Schemas::Told,
     source: "developers.openai.com/api/reference/resources/chat",
 };
 
@@ -32,6 +33,7 @@ const OPENAI_CHAT: Provider = Provider {
     models: "openai",
     max_tokens_field: "max_completion_tokens",
     reasoning: ReasoningField::Never,
+    schemas: Schemas::Enforced,
     ..COMPATIBLE
 };
 
@@ -53,6 +55,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key_var: "ANTHROPIC_API_KEY",
         token_var: Some("ANTHROPIC_AUTH_TOKEN"),
         key: KeyUse::Required,
+        schemas: Schemas::Enforced,
         source: "platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs",
         ..COMPATIBLE
     },
@@ -64,6 +67,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url_var: Some("GOOGLE_GEMINI_BASE_URL"),
         key_var: "GEMINI_API_KEY",
         key: KeyUse::Required,
+        schemas: Schemas::Enforced,
         source: "ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py",
         ..COMPATIBLE
     },
@@ -75,6 +79,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         form: "https://RESOURCE.openai.azure.com/openai/v1",
         key_var: "AZURE_OPENAI_API_KEY",
         key: KeyUse::Required,
+        schemas: Schemas::Enforced,
         source: "learn.microsoft.com/azure/foundry/openai/api-version-lifecycle",
         ..COMPATIBLE
     },

@@ -35,7 +35,7 @@ fn seen() -> Vec<Message> {
 #[test]
 fn a_picture_in_a_result_stands_where_the_wire_takes_it() {
     let say = |id: &str, expected: Expect| {
-        let body = render(&spec(id), &Prompt { system: "", tools: &[], messages: &seen(), max_output: 10 });
+        let body = render(&spec(id), &Prompt { system: "", tools: &[], messages: &seen(), max_output: 10, schema: None });
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         let messages = body["messages"].as_array().or(body["input"].as_array()).or(body["contents"].as_array()).unwrap();
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -95,13 +95,58 @@ fn a_picture_in_a_result_stands_where_the_wire_takes_it() {
 }
 
 #[test]
+fn the_form_of_the_answer_stands_where_each_wire_has_it() {
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
+    let say = |id: &str, expected: Expect| {
+        let messages = [Message::User(vec![SentPart::text("How many?")])];
+        let tools = tools();
+        let prompt = Prompt { system: "", tools: &tools, messages: &messages, max_output: 10, schema: None };
+        let without = render(&spec(id), &prompt);
+        let with = render(&spec(id), &Prompt { schema: Some(&schema), ..prompt });
+        // What stands in the one and not in the other.
+        let same = with.bytes().zip(without.bytes()).take_while(|(one, other)| one == other).count();
+        let rest = with.len() - without.len();
+        assert_eq!(with[same + rest..], without[same..], "one thing is added");
+        expected.assert_eq(&with[same..same + rest]);
+    };
+    say(
+        "openai-chat/gpt-6-sol",
+        expect![[
+            r#"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"},"strict":true}},""#
+        ]],
+    );
+    say(
+        "openai/gpt-6-sol",
+        expect![[
+            r#"text":{"format":{"type":"json_schema","name":"answer","schema":{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"},"strict":true}},""#
+        ]],
+    );
+    say(
+        "anthropic/claude-opus-5",
+        expect![[
+            r#","format":{"type":"json_schema","schema":{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}}"#
+        ]],
+    );
+    say(
+        "gemini/gemini-3-pro",
+        expect![[
+            r#"responseMimeType":"application/json","responseJsonSchema":{"additionalProperties":false,"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"},""#
+        ]],
+    );
+    // Those are told in words only: nobody knows the server, or the API refuses it beside tools.
+    say("openai-compatible/m", expect![""]);
+    say("gemini/gemini-2.5-pro", expect![""]);
+}
+
+#[test]
 fn a_picture_counts_as_a_number_of_tokens_that_its_size_does_not_change() {
     let large = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0"[..], &[7; 1 << 20]].concat();
     for id in
         ["openai-compatible/m", "openai/gpt-6-sol", "anthropic/claude-opus-5", "gemini/gemini-3-pro", "gemini/gemini-2.5-pro"]
     {
         let tokens = |part: SentPart| {
-            let mut transcript = Transcript::new(&spec(id), "", &[]);
+            let mut transcript = Transcript::new(&spec(id), "", &[], None);
             transcript.push(&Message::User(vec![SentPart::text("What is it?"), part]));
             transcript.tokens()
         };
@@ -153,7 +198,7 @@ fn tools() -> Vec<ToolSpec> {
 /// The body for `id`, a message a line.
 fn check(id: &str, messages: &[Message], expected: Expect) {
     let (spec, tools) = (spec(id), tools());
-    let body = render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages, max_output: spec.max_output });
+    let body = render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages, max_output: spec.max_output, schema: None });
     expected.assert_eq(
         &body
             .replace("\"messages\":[", "\"messages\":[\n")
@@ -213,7 +258,7 @@ fn a_row_says_what_a_server_refuses() {
         calls: vec![SentCall { id: CallId::new(Seq(seq), index), name: "bash".to_owned(), arguments: "{}".to_owned() }],
     };
     let ids = |messages: &[Message]| {
-        let body = render(&spec("mistral/m"), &Prompt { system: "", tools: &[], messages, max_output: 10 });
+        let body = render(&spec("mistral/m"), &Prompt { system: "", tools: &[], messages, max_output: 10, schema: None });
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         let ids = body["messages"]
             .as_array()
@@ -281,14 +326,14 @@ fn a_model_that_does_not_reason_is_not_asked_for_it_and_an_effort_is_passed_on()
         ],"max_output_tokens":8192}"#]],
     );
     let spec = ModelSpec { effort: Some("low".to_owned()), ..spec("openai/unheard-of") };
-    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
     expect![[r#"{"model":"unheard-of","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"d53d18c23212ea7b6300594bb89bce60","reasoning":{"effort":"low"},"input":[],"max_output_tokens":10}"#]].assert_eq(&body);
 }
 
 #[test]
 fn the_key_of_the_cache_is_that_of_the_beginning() {
     let key = |system: &str, tools: &[ToolSpec], messages: &[Message]| {
-        let body = render(&spec("openai/gpt-5"), &Prompt { system, tools, messages, max_output: 10 });
+        let body = render(&spec("openai/gpt-5"), &Prompt { system, tools, messages, max_output: 10, schema: None });
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         body["prompt_cache_key"].as_str().unwrap().to_owned()
     };
@@ -352,7 +397,7 @@ fn a_signature_goes_back_on_the_part_that_it_came_on() {
 #[test]
 fn a_gemini_that_reasons_is_asked_for_its_thoughts() {
     let spec = ModelSpec { effort: Some("low".to_owned()), reasons: Some(true), ..spec("gemini/unheard-of") };
-    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
     expect![[r#"{"contents":[],"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"maxOutputTokens":10}}"#]].assert_eq(&body);
 }
 
@@ -362,7 +407,9 @@ fn the_wire_in_a_record_counts() {
     let new = spec("openai/gpt-4.1");
     let old = ModelSpec { wire: "openai-chat".to_owned(), ..new.clone() };
     let chat = spec("openai-chat/gpt-4.1");
-    let body = |spec| render(spec, &Prompt { system: "Be brief.", tools: &tools(), messages: &conversation(), max_output: 10 });
+    let body = |spec| {
+        render(spec, &Prompt { system: "Be brief.", tools: &tools(), messages: &conversation(), max_output: 10, schema: None })
+    };
     assert_eq!(body(&old), body(&chat));
     assert_ne!(body(&new), body(&chat));
 }
@@ -376,7 +423,7 @@ fn a_call_that_another_model_made_is_sent_unsigned_to_models_that_want_signature
     let body = |reasons, parts: Vec<Said>| {
         let spec = ModelSpec { reasons, ..spec("gemini/unheard-of") };
         let messages = [Message::Reply { parts, calls: calls.clone() }];
-        render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10 })
+        render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None })
     };
     let stand_in = r#""thoughtSignature":"skip_thought_signature_validator""#;
     let foreign = body(Some(true), vec![said("a"), said("b")]);
@@ -393,7 +440,7 @@ fn a_reply_that_was_not_thought_about_has_a_stand_in_where_reasoning_is_needed()
     let said = Said::Call { id: "a".into(), name: "bash".into(), arguments: "{}".into() };
     let body = |id: &str, thought: &[Said]| {
         let messages = [Message::Reply { parts: [thought, std::slice::from_ref(&said)].concat(), calls: vec![call.clone()] }];
-        render(&spec(id), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10 })
+        render(&spec(id), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None })
     };
     for id in ["deepseek/m", "kimi/m"] {
         // Another for each reply: models take to words that they see everywhere.
@@ -491,7 +538,10 @@ fn marks_tell_a_cache_where_this_request_ends_and_where_the_one_before_did() {
     let messages = thoughtful();
     let (spec, tools) = (spec("anthropic/test"), tools());
     let marked = |count| {
-        let body = render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages: &messages[..count], max_output: 9 });
+        let body = render(
+            &spec,
+            &Prompt { system: "Be brief.", tools: &tools, messages: &messages[..count], max_output: 9, schema: None },
+        );
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         let mut marked: Vec<String> = Vec::new();
         for field in ["tools", "system"] {
@@ -516,13 +566,16 @@ fn marks_tell_a_cache_where_this_request_ends_and_where_the_one_before_did() {
 
 #[test]
 fn a_model_without_effort_is_not_asked_to_think_and_nothing_empty_is_sent() {
-    let body = render(&spec("anthropic/claude-haiku-4-5"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    let body = render(
+        &spec("anthropic/claude-haiku-4-5"),
+        &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None },
+    );
     expect![[r#"{"model":"claude-haiku-4-5","stream":true,"messages":[],"max_tokens":10}"#]].assert_eq(&body);
 }
 
 #[test]
 fn empty_instructions_and_no_tools_are_not_sent() {
-    let body = render(&spec("vllm/m"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10 });
+    let body = render(&spec("vllm/m"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[],"max_tokens":10}"#]]
         .assert_eq(&body);
 }
@@ -560,11 +613,11 @@ fn message() -> impl Strategy<Value = Message> {
 /// The bodies of all beginnings of `messages`, without the marks of a cache.
 fn bodies(spec: &ModelSpec, system: &str, messages: &[Message]) -> Vec<String> {
     let tools = tools();
-    let mut transcript = Transcript::new(spec, system, &tools);
+    let mut transcript = Transcript::new(spec, system, &tools, None);
     let mut bodies = Vec::new();
     for count in 0..=messages.len() {
         let max_output = 100 - count as u64;
-        let prompt = Prompt { system, tools: &tools, messages: &messages[..count], max_output };
+        let prompt = Prompt { system, tools: &tools, messages: &messages[..count], max_output, schema: None };
         let body = transcript.body(max_output);
         assert_eq!(body, render(spec, &prompt), "what was extended is not what is rendered anew");
         bodies.push(body.replace(r#","cache_control":{"type":"ephemeral"}"#, ""));
@@ -599,7 +652,7 @@ proptest! {
     #[test]
     fn what_the_messages_wire_sends_is_what_its_api_takes(messages in proptest::collection::vec(message(), 0..8)) {
         let spec = spec("anthropic/claude-opus-5");
-        let body = render(&spec, &Prompt { system: "s", tools: &tools(), messages: &messages, max_output: 1 });
+        let body = render(&spec, &Prompt { system: "s", tools: &tools(), messages: &messages, max_output: 1, schema: None });
         let marks = body.matches(r#""cache_control":{"type":"ephemeral"}"#).count();
         prop_assert!(marks <= 4, "{} marks", marks);
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();

@@ -1,11 +1,11 @@
 //! OpenAI Chat Completions.
 
-use super::{Checked, Open, arguments, at_least, data_url, is, list, name, object, schema, text};
+use super::{Checked, Open, answer, arguments, at_least, data_url, is, list, name, object, schema, text};
 use serde_json::Value;
 
 pub(super) fn check(body: &Value) -> Checked {
     let limits = ["max_tokens", "max_completion_tokens"];
-    let optional = ["stream", "stream_options", "reasoning_effort", "tools", limits[0], limits[1]];
+    let optional = ["stream", "stream_options", "reasoning_effort", "response_format", "tools", limits[0], limits[1]];
     let fields = object(body, "the request", &["model", "messages"], &optional)?;
     text(&body["model"], "the model")?;
     for limit in limits.into_iter().filter(|limit| fields.contains_key(*limit)) {
@@ -13,6 +13,12 @@ pub(super) fn check(body: &Value) -> Checked {
     }
     if limits.into_iter().all(|limit| fields.contains_key(limit)) {
         return Err("two limits of the output".to_owned());
+    }
+    if let Some(form) = fields.get("response_format") {
+        object(form, "response_format", &["type", "json_schema"], &[])?;
+        is(&form["type"], "json_schema", "the type of the answer's form")?;
+        object(&form["json_schema"], "json_schema", &["name", "schema"], &["strict", "description"])?;
+        answer(&form["json_schema"])?;
     }
     if let Some(tools) = fields.get("tools") {
         list(tools, "tools")?.iter().try_for_each(tool)?;

@@ -3,6 +3,8 @@
 use super::{Checked, at_least, is, list, name, object, picture, schema, text, words};
 use serde_json::Value;
 
+const FORM: [&str; 3] = ["thinkingConfig", "responseMimeType", "responseJsonSchema"];
+
 pub(super) fn check(body: &Value) -> Checked {
     let fields = object(body, "the request", &["contents"], &["systemInstruction", "tools", "generationConfig"])?;
     if let Some(system) = fields.get("systemInstruction") {
@@ -17,8 +19,12 @@ pub(super) fn check(body: &Value) -> Checked {
         list(&tool["functionDeclarations"], "functionDeclarations")?.iter().try_for_each(function)?;
     }
     if let Some(config) = fields.get("generationConfig") {
-        let config = object(config, "generationConfig", &["maxOutputTokens"], &["thinkingConfig"])?;
+        let config = object(config, "generationConfig", &["maxOutputTokens"], &FORM)?;
         at_least(&config["maxOutputTokens"], 1, "maxOutputTokens")?;
+        if let Some(form) = config.get("responseJsonSchema") {
+            is(config.get("responseMimeType").unwrap_or(&Value::Null), "application/json", "the kind of the answer")?;
+            schema(form)?;
+        }
         if let Some(thinking) = config.get("thinkingConfig") {
             object(thinking, "thinkingConfig", &["includeThoughts"], &["thinkingLevel"])?;
         }

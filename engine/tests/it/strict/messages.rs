@@ -11,6 +11,15 @@ pub(super) fn check(body: &Value) -> Checked {
     let fields = object(body, "the request", &["model", "max_tokens", "messages"], &optional)?;
     text(&body["model"], "the model")?;
     at_least(&body["max_tokens"], 1, "max_tokens")?;
+    if let Some(config) = fields.get("output_config") {
+        let config = object(config, "output_config", &[], &["effort", "format"])?;
+        if let Some(form) = config.get("format") {
+            object(form, "the answer's form", &["type", "schema"], &[])?;
+            is(&form["type"], "json_schema", "the type of the answer's form")?;
+            schema(&form["schema"])?;
+            is(&form["schema"]["additionalProperties"], false, "additionalProperties of an object")?;
+        }
+    }
     let mut marks = 0;
     for block in fields.get("system").map(|system| list(system, "system")).transpose()?.unwrap_or_default() {
         is(&block["type"], "text", "the type of instructions")?;

@@ -110,6 +110,21 @@ fn schema(value: &Value) -> Checked {
     is(schema.get("type").unwrap_or(&Value::Null), "object", "the type of a tool's schema")
 }
 
+/// The form of an answer, as both of OpenAI's wires take it: strictly, all is closed and nothing may be left out.
+fn answer(form: &Value) -> Checked {
+    name(&form["name"], "the name of the answer")?;
+    schema(&form["schema"])?;
+    if form["strict"] == true {
+        is(&form["schema"]["additionalProperties"], false, "additionalProperties of a strict object")?;
+        let required = list(&form["schema"]["required"], "what a strict object requires")?;
+        let mut names = form["schema"]["properties"].as_object().into_iter().flat_map(|all| all.keys());
+        if let Some(name) = names.find(|name| !required.iter().any(|one| one == name.as_str())) {
+            return Err(format!("a strict object that may leave out `{name}`"));
+        }
+    }
+    Ok(())
+}
+
 /// Calls that wait for their results, in order.
 #[derive(Default)]
 struct Open {
@@ -185,7 +200,7 @@ mod tests {
         let spec = ModelSpec { wire: wire.to_owned(), provider: provider.to_owned(), ..crate::story::model() };
         let parameters = json!({"type": "object", "properties": {"command": {"type": "string"}}});
         let tools = [ToolSpec { name: "bash".to_owned(), description: "Runs.".to_owned(), parameters, read_only: false }];
-        render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages, max_output: 100 })
+        render(&spec, &Prompt { system: "Be brief.", tools: &tools, messages, max_output: 100, schema: None })
     }
 
     #[test]
@@ -304,6 +319,56 @@ mod tests {
                 gemini: arguments that are no object: []
             "#]],
         );
+    }
+
+    #[test]
+    fn the_form_of_an_answer_is_closed() {
+        let answering = |wire: &str, provider: &str| {
+            let spec = ModelSpec {
+                wire: wire.to_owned(),
+                provider: provider.to_owned(),
+                structured: Some(true),
+                ..crate::story::model()
+            };
+            let (schema, messages) = (crate::story::schema(), conversation(wire));
+            let prompt = Prompt { system: "", tools: &[], messages: &messages, max_output: 100, schema: Some(&schema) };
+            render(&spec, &prompt)
+        };
+        for (wire, provider) in WIRES {
+            let good = answering(wire, provider);
+            assert!(good.contains(r#""count":{"type":"integer"}"#), "{good}");
+            assert_eq!(check(wire, &good), Ok(()), "{good}");
+        }
+        let verdict = |wire: &str, provider: &str, from: &str, to: &str| {
+            let good = answering(wire, provider);
+            assert!(good.contains(from), "{good}");
+            check(wire, &good.replace(from, to)).unwrap_err()
+        };
+        let (closed, open) = (r#""additionalProperties":false"#, r#""additionalProperties":true"#);
+        expect!["additionalProperties of a strict object is true, not false"].assert_eq(&verdict(
+            "openai-chat",
+            "openai-compatible",
+            closed,
+            open,
+        ));
+        expect!["a strict object that may leave out `count`"].assert_eq(&verdict(
+            "openai-responses",
+            "openai",
+            r#""required":["count"]"#,
+            r#""required":["a"]"#,
+        ));
+        expect!["additionalProperties of an object is true, not false"].assert_eq(&verdict(
+            "anthropic-messages",
+            "anthropic",
+            closed,
+            open,
+        ));
+        expect![[r#"the kind of the answer is "text/plain", not "application/json""#]].assert_eq(&verdict(
+            "gemini",
+            "gemini",
+            "application/json",
+            "text/plain",
+        ));
     }
 
     #[test]

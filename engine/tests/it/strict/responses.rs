@@ -1,6 +1,6 @@
 //! OpenAI Responses, with nothing stored.
 
-use super::{Checked, Open, arguments, at_least, data_url, is, list, name, object, schema, text};
+use super::{Checked, Open, answer, arguments, at_least, data_url, is, list, name, object, schema, text};
 use serde_json::Value;
 
 pub(super) fn check(body: &Value) -> Checked {
@@ -10,6 +10,7 @@ pub(super) fn check(body: &Value) -> Checked {
         "reasoning",
         "parallel_tool_calls",
         "instructions",
+        "text",
         "tools",
         "max_output_tokens",
         "stream",
@@ -28,6 +29,12 @@ pub(super) fn check(body: &Value) -> Checked {
     }
     if let Some(reasoning) = fields.get("reasoning") {
         object(reasoning, "reasoning", &["effort"], &["summary"])?;
+    }
+    if let Some(form) = fields.get("text") {
+        object(form, "text", &["format"], &[])?;
+        object(&form["format"], "the answer's form", &["type", "name", "schema"], &["strict", "description"])?;
+        is(&form["format"]["type"], "json_schema", "the type of the answer's form")?;
+        answer(&form["format"])?;
     }
     if let Some(tools) = fields.get("tools") {
         list(tools, "tools")?.iter().try_for_each(tool)?;

@@ -1,0 +1,198 @@
+//! The form that an answer must have: a JSON Schema, and whether words fit it.
+
+use jsonschema::Validator;
+use serde_json::Value;
+use std::fmt;
+
+/// The most that is told of what does not fit.
+const MOST_TOLD: usize = 8;
+
+/// A JSON Schema that answers are held to.
+pub struct Schema {
+    value: Value,
+    validator: Validator,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// It is no JSON object.
+    #[error("a schema is a JSON object, such as {{\"type\": \"object\"}}")]
+    NoObject,
+    /// A reference leads to somewhere else than its own definitions. The schema is also told as that of an argument, where it
+    /// stands deeper, and definitions are all that is taken along.
+    #[error("the reference `{0}` leads elsewhere than to `#/$defs/…` of the schema: put what it means there")]
+    Reference(String),
+    /// It is not valid.
+    #[error("{at}: {why}")]
+    Invalid {
+        /// Where in it, such as `/properties/count/type`; `the schema` for its top.
+        at: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Schema {
+    /// The schema that `value` is, by the draft that it names, else by 2020-12.
+    ///
+    /// # Errors
+    /// Where answers cannot be held to it.
+    pub fn new(value: Value) -> Result<Schema, SchemaError> {
+        if !value.is_object() {
+            return Err(SchemaError::NoObject);
+        }
+        if let Some(elsewhere) = references(&value).into_iter().find(|reference| !leads_to_definitions(reference)) {
+            return Err(SchemaError::Reference(elsewhere));
+        }
+        let invalid = |at: String, why: String| SchemaError::Invalid { at: top(at, "the schema"), why };
+        let validator =
+            jsonschema::validator_for(&value).map_err(|error| invalid(error.instance_path().to_string(), error.to_string()))?;
+        Ok(Schema { value, validator })
+    }
+
+    /// The schema itself.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// What does not fit in `answer`, which is to be JSON and nothing else; `None` where it fits.
+    pub fn misfit(&self, answer: &str) -> Option<String> {
+        let answer: Value = match serde_json::from_str(answer) {
+            Ok(answer) => answer,
+            Err(error) => return Some(format!("it is not JSON: {error}")),
+        };
+        let told =
+            |error: jsonschema::ValidationError<'_>| format!("{}: {error}", top(error.instance_path().to_string(), "the answer"));
+        let mut misfits: Vec<String> = self.validator.iter_errors(&answer).take(MOST_TOLD + 1).map(told).collect();
+        if misfits.len() > MOST_TOLD {
+            misfits[MOST_TOLD] = "and more".to_owned();
+        }
+        (!misfits.is_empty()).then(|| misfits.join("\n"))
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Schema({})", self.value)
+    }
+}
+
+/// The JSON in what a model said, for some put it into a fence: as it stands, without what is around it.
+pub fn json_in(text: &str) -> &str {
+    let text = text.trim();
+    let fenced = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
+    // Behind the fence stands what is in it.
+    let inside = fenced.and_then(|text| text.split_once('\n')).filter(|(language, _)| !language.contains(['{', '[', '"']));
+    inside.map_or(text, |(_, json)| json.trim())
+}
+
+fn top(path: String, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { path }
+}
+
+/// Every `$ref` in `value`.
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(Value::as_str).map(str::to_owned);
+            own.into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(all) => all.iter().flat_map(references).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+fn leads_to_definitions(reference: &str) -> bool {
+    ["#/$defs/", "#/definitions/"].iter().any(|place| reference.starts_with(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    fn refused(schema: Value, expected: Expect) {
+        expected.assert_eq(&Schema::new(schema).unwrap_err().to_string());
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_says_why() {
+        refused(json!(true), expect![[r#"a schema is a JSON object, such as {"type": "object"}"#]]);
+        refused(
+            json!({"type": "objekt"}),
+            expect![[r#"/type: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword"#]],
+        );
+        refused(
+            json!({"properties": {"a": {"minimum": "1"}}}),
+            expect![[r#"/properties/a/minimum: "1" is not of type "number""#]],
+        );
+        refused(
+            json!({"properties": {"a": {"$ref": "#"}}}),
+            expect!["the reference `#` leads elsewhere than to `#/$defs/…` of the schema: put what it means there"],
+        );
+        refused(
+            json!({"items": {"$ref": "https://example.org/a.json"}}),
+            expect![
+                "the reference `https://example.org/a.json` leads elsewhere than to `#/$defs/…` of the schema: put what it means there"
+            ],
+        );
+        refused(json!({"items": {"$ref": "#/$defs/missing"}}), expect!["the schema: Pointer '/$defs/missing' does not exist"]);
+        refused(json!({"type": "string", "pattern": "("}), expect![[r#"/pattern: "(" is not a "regex""#]]);
+    }
+
+    fn check(answer: &str, expected: Expect) {
+        let schema = json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}}},
+            "required": ["name"],
+            "additionalProperties": false,
+            "$defs": {"tag": {"enum": ["a", "b"]}},
+        });
+        expected.assert_eq(&Schema::new(schema).unwrap().misfit(answer).unwrap_or_else(|| "fits".to_owned()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_place() {
+        check(r#"{"name": "x", "tags": ["a", "b"]}"#, expect!["fits"]);
+        check("It is x.", expect!["it is not JSON: expected value at line 1 column 1"]);
+        check(r#"{"name": "x"} and more"#, expect!["it is not JSON: trailing characters at line 1 column 15"]);
+        check(
+            r#"{"tags": ["a", "c"], "more": 1}"#,
+            expect![[r#"
+            /tags/1: "c" is not one of "a" or "b"
+            the answer: Additional properties are not allowed ('more' was unexpected)
+            the answer: "name" is a required property"#]],
+        );
+        check(r#"[]"#, expect![[r#"the answer: [] is not of type "object""#]]);
+        check(
+            r#"{"name": "x", "tags": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}"#,
+            expect![[r#"
+            /tags/0: 1 is not one of "a" or "b"
+            /tags/1: 2 is not one of "a" or "b"
+            /tags/2: 3 is not one of "a" or "b"
+            /tags/3: 4 is not one of "a" or "b"
+            /tags/4: 5 is not one of "a" or "b"
+            /tags/5: 6 is not one of "a" or "b"
+            /tags/6: 7 is not one of "a" or "b"
+            /tags/7: 8 is not one of "a" or "b"
+            and more"#]],
+        );
+    }
+
+    #[test]
+    fn what_stands_around_json_is_left_out() {
+        for (text, json) in [
+            (" {\"a\": 1}\n", "{\"a\": 1}"),
+            ("```json\n{\"a\": 1}\n```", "{\"a\": 1}"),
+            ("```\n[1]\n```\n", "[1]"),
+            ("```{\"a\":\n1}```", "```{\"a\":\n1}```"),
+            ("Here it is: {}", "Here it is: {}"),
+            ("``````", "``````"),
+            ("```", "```"),
+        ] {
+            assert_eq!(json_in(text), json);
+        }
+    }
+}
