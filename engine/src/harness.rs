@@ -248,6 +248,10 @@ notes! {
     output_schema,
     /// The claim's answer does not have that form: `{why}`, `{left}`.
     misfit,
+    /// A question of a program, whose answer has a form: `{schema}`.
+    ask,
+    /// The answer to it does not have that form: `{why}`.
+    ask_misfit,
     /// A picture that the model is not sent: `{picture}`.
     unseen_picture,
     /// A picture whose bytes the record has lost: `{picture}`.

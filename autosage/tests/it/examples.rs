@@ -27,6 +27,11 @@ fn a_model_of_ones_own_answers() {
 }
 
 #[test]
+fn a_typed_question_has_a_typed_answer() {
+    assert_eq!(example("ask", &[]), "2 people at 15:00\n");
+}
+
+#[test]
 fn a_record_is_read_without_owning_it() {
     let (place, server) = (Place::new("example"), crate::support::server::Server::start(Vec::new()));
     let work = place.work().display().to_string();
