@@ -445,6 +445,24 @@ mod tests {
     }
 
     #[test]
+    fn a_harness_of_before_has_the_usual_loops_and_none_may_be_zero() {
+        let with = |text: &str| {
+            let mut files = Harness::embedded().unwrap().files().clone();
+            let before = String::from_utf8(files["loop.toml"].clone()).unwrap();
+            let (head, rest) = before.split_once("[loops]").unwrap();
+            let (_, tail) = rest.split_once("[budget]").unwrap();
+            files.insert("loop.toml".to_owned(), format!("{head}{text}[budget]{tail}").into_bytes());
+            Harness::from_files(files)
+        };
+        let numbers = |harness: &Harness| (harness.settings().loops.warn.get(), harness.settings().loops.stop.get());
+        let usual = numbers(&Harness::embedded().unwrap());
+        assert_eq!((numbers(&with("").unwrap()), usual), (usual, (4, 9)));
+        assert_eq!(numbers(&with("[loops]\nwarn = 2\nstop = 3\n").unwrap()), (2, 3));
+        let error = with("[loops]\nwarn = 0\nstop = 3\n").unwrap_err().to_string();
+        assert!(error.starts_with("the harness file loop.toml:") && error.contains("nonzero"), "{error}");
+    }
+
+    #[test]
     fn a_record_without_later_words_is_read_with_the_programs_own() {
         let mut files = Harness::embedded().unwrap().files().clone();
         files.insert(NOTES.to_owned(), b"accepted = \"Taken.\"".to_vec());
