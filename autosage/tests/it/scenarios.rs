@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use trace::{Delivery, Event, Method, Part, Said, Seq, Stop, What};
+use trace::{Delivery, Event, Method, Part, Said, Stop, What};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,12 +145,12 @@ fn projection(events: &[Event], work: &Path) -> String {
             What::Asked(asked) => format!("upto {} | most {}", asked.upto, asked.max_output),
             What::Replied(replied) => replied_line(replied),
             What::Folded(folded) => {
-                let calls: Vec<String> = folded.shortened.iter().map(Seq::to_string).collect();
+                let calls = folded.shortened.iter().map(|call| format!("\nshortened: {call}")).collect::<String>();
                 let account = match &folded.method {
                     Method::Shorten => String::new(),
-                    Method::Ledger { first, last, text, .. } => format!(", {first} to {last} become\n{text}"),
+                    Method::Ledger { first, last, text, .. } => format!("\n{first} to {last} become: {text}"),
                 };
-                format!("outputs {} are shortened{account}", calls.join(" "))
+                format!("time {}{calls}{account}", folded.epoch)
             }
             What::Switched(switched) => format!("to {}: {}", switched.model.id, switched.why),
             What::ApprovalAsked(asked) => format!("{} {} wants {}: {}", asked.id, asked.tool, asked.wants, asked.why),
