@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tools::{Lasting, Room};
 use trace::secrets::Author;
-use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Reading, Secrets, Seq, Status, ToolCall, What};
+use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Part, Reading, Secrets, Seq, Status, ToolCall, What};
 
 /// A call's arguments, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -257,11 +257,15 @@ async fn serve_in(
     engine.toolbox.serve(call, &room).await
 }
 
-/// The whole output of the call at `seq`: what it printed, or what the agent was told.
+/// The whole output of the call at `seq`: what it printed, or what the agent was told; of a fold, all of its account.
 fn output(run: &Run, seq: Seq) -> io::Result<Option<tools::Output>> {
     let event = match run.progress().output(seq) {
         None => return Ok(None),
         Some(Output::Blob(digest)) => return Ok(Some(tools::Output::Blob(digest))),
+        Some(Output::Account(..)) => {
+            let told = run.progress().told(seq).map(|account| tools::Output::Told(vec![Part::text(account)]));
+            return Ok(told);
+        }
         Some(Output::Told(event)) => Reading::one(run.record().folder(), event)?,
     };
     match event.map(|event| event.what) {

@@ -1,10 +1,10 @@
 //! The decision: what comes next, from what has happened and from nothing else.
 
 use crate::approval::{self, Standing};
-use crate::fold::{Fit, Plan, fit};
+use crate::fold::{Fit, fit};
 use crate::progress::{Claim, OpenCall, Progress, Streak};
 use crate::prompt::{Refusal, Request};
-use trace::{Exhausted, Fault, FaultClass, Outcome, Seq, Switched, Unavailable, Verdict};
+use trace::{Exhausted, Fault, FaultClass, Folded, Outcome, Seq, Switched, Unavailable, Verdict};
 
 /// What comes next in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Next {
         to: Switched,
     },
     /// Make the history shorter, so that it fits the model's window again.
-    Fold(Box<Plan>),
+    Fold(Box<Folded>),
     /// Serve calls.
     Act(Act),
     /// Nothing, until something comes from outside: a message where the turn has ended, an answer where a call waits for one.
@@ -87,7 +87,7 @@ pub fn decide(progress: &Progress) -> Next {
     }
     match fit(progress) {
         Fit::Fits => {}
-        Fit::Fold(plan) => return Next::Fold(plan),
+        Fit::Fold(folded) => return Next::Fold(folded),
         Fit::Full(reason) => return Next::Finish(Outcome::ContextFull { reason }),
     }
     match Request::next(progress) {

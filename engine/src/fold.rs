@@ -6,25 +6,15 @@
 mod account;
 mod plan;
 
-use crate::engine::{EngineError, Run};
 use crate::progress::Progress;
 use crate::prompt::GOOD_OUTPUT;
 pub(crate) use account::Account;
-use trace::{FaultClass, Folded, Method, What};
+use trace::{FaultClass, Folded};
 
 /// So often in a row a history is folded because a server finds it too long, and then no more.
 const REFUSALS: u32 = 2;
 /// A reply has this part of the window, where the model may say as much.
 const REPLY_SHARE: u64 = 4;
-
-/// How a history is to be folded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// What is written down of it.
-    pub folded: Folded,
-    /// All of the account, where there is one.
-    pub account: Option<String>,
-}
 
 /// Whether the next request fits the model's window.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +22,7 @@ pub(crate) enum Fit {
     /// It does.
     Fits,
     /// It does, once the history is folded.
-    Fold(Box<Plan>),
+    Fold(Box<Folded>),
     /// It does not, and folding does not help any more: why, for a person.
     Full(String),
 }
@@ -61,19 +51,9 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
         return full("since the history was folded last, nothing new was learned or done");
     }
     match plan::plan(progress, window, window - room(window)) {
-        Some(plan) => Fit::Fold(Box::new(plan)),
+        Some(folded) => Fit::Fold(Box::new(folded)),
         // What was refused once may be tried again in another turn of the user, where nothing else is left.
         None if size.saturating_add(room(model.window()).min(GOOD_OUTPUT)) <= model.window() && !refused => Fit::Fits,
         None => full("nothing of the history can be folded"),
     }
-}
-
-/// Folds the history.
-pub(crate) fn fold(run: &mut Run, plan: Plan) -> Result<(), EngineError> {
-    let Plan { mut folded, account } = plan;
-    if let (Method::Ledger { whole, .. }, Some(account)) = (&mut folded.method, account) {
-        let account = run.record().secrets().hide(&account);
-        *whole = run.record().blobs().put(account.as_bytes())?;
-    }
-    run.note(None, What::Folded(folded)).map(|_| ())
 }

@@ -40,6 +40,8 @@ pub(crate) enum Output {
     Blob(Digest),
     /// In the event that tells the agent of it: this one.
     Told(Seq),
+    /// Nowhere: it is the account of what happened from the first of these events up to, and without, the second.
+    Account(Seq, Seq),
 }
 
 /// What a run's events add up to.
@@ -157,6 +159,12 @@ impl Progress {
 
     /// The history is another from here on, and what the agent saw before it may well look at again.
     fn fold_history(&mut self, seq: Seq, folded: &Folded) {
+        let next_reply = |last: Seq| self.history().rounds.iter().map(|round| round.reply).find(|reply| *reply > last);
+        let output = match &folded.method {
+            Method::Shorten => None,
+            Method::Ledger { whole: Some(whole), .. } => Some(Output::Blob(*whole)),
+            Method::Ledger { first, last, .. } => Some(Output::Account(*first, next_reply(*last).unwrap_or(seq))),
+        };
         if !self.conversation.fold(folded, self.harness.notes()) {
             return;
         }
@@ -164,9 +172,7 @@ impl Progress {
         self.turn.fault = None;
         self.turn.fold(self.pairs.different());
         self.pairs.begin();
-        if let Method::Ledger { whole, .. } = &folded.method {
-            self.outputs.insert(seq, Output::Blob(*whole));
-        }
+        self.outputs.extend(output.map(|output| (seq, output)));
         self.begin_transcript();
     }
 

@@ -4,7 +4,6 @@ use crate::act::{ask, serve, settle};
 use crate::claim::verify;
 use crate::decide::{Act, Next, decide};
 use crate::engine::{Engine, EngineError, Run};
-use crate::fold::fold;
 use crate::outside::{take_in, wait};
 use crate::think::think;
 use trace::{Finished, Outcome, What};
@@ -20,7 +19,7 @@ pub async fn run(engine: &Engine<'_>, run: &mut Run) -> Result<Outcome, EngineEr
         match decide(run.progress()) {
             Next::Think(request) => think(engine, run, *request).await?,
             Next::Switch { at, to } => run.note(Some(at), What::Switched(to)).map(|_| ())?,
-            Next::Fold(plan) => fold(run, *plan)?,
+            Next::Fold(folded) => run.note(None, What::Folded(*folded)).map(|_| ())?,
             Next::Act(Act::Serve(calls)) => serve(engine, run, &calls).await?,
             Next::Act(Act::Ask(call)) => ask(engine, run, &call).await?,
             Next::Act(Act::Settle(calls)) => settle(engine, run, &calls)?,

@@ -121,7 +121,7 @@ impl What {
             What::Replied(replied) => replied.raw.into_iter().collect(),
             What::Observed(observed) => observed.blob.into_iter().chain(blobs_of(&observed.content)).collect(),
             What::Recovered(recovered) => vec![recovered.blob],
-            What::Folded(Folded { method: Method::Ledger { whole, .. }, .. }) => vec![*whole],
+            What::Folded(Folded { method: Method::Ledger { whole, .. }, .. }) => whole.iter().copied().collect(),
             What::Folded(Folded { method: Method::Shorten, .. }) => Vec::new(),
             What::Delivered(_) | What::Asked(_) | What::Called(_) | What::Verified(_) | What::Granted(_) => Vec::new(),
             What::Switched(_) | What::ApprovalAsked(_) | What::Finished(_) | What::Unknown { .. } => Vec::new(),

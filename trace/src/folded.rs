@@ -45,7 +45,9 @@ pub enum Method {
         replies: u64,
         /// The account as the agent is shown it.
         text: String,
-        /// All of the account.
-        whole: Digest,
+        /// All of the account, in records of before. Now it is made anew from the events when it is read: a copy in each fold
+        /// of all that happened before would grow with the square of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<Digest>,
     },
 }

@@ -93,39 +93,19 @@ impl Account {
     }
 
     /// The account of what happened from `first` up to, and without, `end`, with the plan as it stands now.
-    pub fn between<'a>(&'a self, first: Seq, end: Seq, plan: &Plan, notes: &'a Notes) -> Told<'a> {
-        let mut told = Told { notes, lines: Vec::new() };
+    pub fn between<'a>(&'a self, first: Seq, end: Seq, plan: &'a Plan, notes: &'a Notes) -> Told<'a> {
         let deeds = self.deeds.iter().filter(|deed| deed.at >= first && deed.at < end);
         // Of a file the last that is known of it says all.
         let mut known = BTreeSet::new();
-        for Deed { at, what } in deeds.rev() {
-            let at_text = at.to_string();
-            let file = |file: &FileSeen| {
-                let hash = file.digest.short();
-                fill(&notes.account_file, &[("path", &file.path), ("hash", &hash), ("at", &at_text)])
-            };
-            let call =
-                |call: &str, ending: &str| fill(&notes.account_call, &[("call", call), ("ending", ending), ("at", &at_text)]);
-            let (section, line) = match what {
-                Kind::Said(words) => (Section::Said, fill(&notes.account_words, &[("words", words.trim())])),
-                Kind::Read(seen) if known.insert((Section::Read, seen.path.as_str())) => (Section::Read, file(seen)),
-                Kind::Changed(seen) if known.insert((Section::Changed, seen.path.as_str())) => (Section::Changed, file(seen)),
-                Kind::Read(_) | Kind::Changed(_) => continue,
-                Kind::Ran { call: what, ending } => (Section::Ran, call(what, ending)),
-                Kind::Refused { what, ending } => (Section::Refused, call(what, ending)),
-            };
-            told.lines.push((section, line));
-        }
-        told.lines.reverse();
-        for Step { text, status } in &plan.items {
-            let stage = match status {
-                Stage::Pending => "to do",
-                Stage::Doing => "under way",
-                Stage::Done => "done",
-            };
-            told.lines.push((Section::Plan, fill(&notes.account_step, &[("text", text), ("stage", stage)])));
-        }
-        told
+        let is_last = |deed: &&'a Deed| match &deed.what {
+            Kind::Read(file) => known.insert((Section::Read, file.path.as_str())),
+            Kind::Changed(file) => known.insert((Section::Changed, file.path.as_str())),
+            Kind::Said(_) | Kind::Ran { .. } | Kind::Refused { .. } => true,
+        };
+        let mut lines: Vec<Line<'_>> = deeds.rev().filter(is_last).map(Line::Deed).collect();
+        lines.reverse();
+        lines.extend(plan.items.iter().map(Line::Step));
+        Told { notes, lines }
     }
 }
 
@@ -140,39 +120,89 @@ enum Section {
     Plan,
 }
 
-/// An account in words: lines in the order in which they happened.
+/// What a line of an account tells.
+#[derive(Clone, Copy, Debug)]
+enum Line<'a> {
+    Deed(&'a Deed),
+    Step(&'a Step),
+}
+
+impl Line<'_> {
+    fn section(self) -> Section {
+        match self {
+            Line::Deed(Deed { what, .. }) => match what {
+                Kind::Said(_) => Section::Said,
+                Kind::Read(_) => Section::Read,
+                Kind::Changed(_) => Section::Changed,
+                Kind::Ran { .. } => Section::Ran,
+                Kind::Refused { .. } => Section::Refused,
+            },
+            Line::Step(_) => Section::Plan,
+        }
+    }
+
+    fn words(self, notes: &Notes) -> String {
+        let (at, what) = match self {
+            Line::Deed(Deed { at, what }) => (at.to_string(), what),
+            Line::Step(Step { text, status }) => {
+                let stage = match status {
+                    Stage::Pending => "to do",
+                    Stage::Doing => "under way",
+                    Stage::Done => "done",
+                };
+                return fill(&notes.account_step, &[("text", text), ("stage", stage)]);
+            }
+        };
+        match what {
+            Kind::Said(words) => fill(&notes.account_words, &[("words", words.trim())]),
+            Kind::Read(file) | Kind::Changed(file) => {
+                fill(&notes.account_file, &[("path", &file.path), ("hash", &file.digest.short()), ("at", &at)])
+            }
+            Kind::Ran { call: what, ending } | Kind::Refused { what, ending } => {
+                fill(&notes.account_call, &[("call", what), ("ending", ending), ("at", &at)])
+            }
+        }
+    }
+}
+
+/// An account: lines in the order in which they happened, each put into words where it is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Told<'a> {
     notes: &'a Notes,
-    lines: Vec<(Section, String)>,
+    lines: Vec<Line<'a>>,
 }
 
 impl Told<'_> {
     /// All of it.
     pub fn whole(&self) -> String {
-        self.sections(self.lines.iter())
+        let lines: Vec<_> = self.lines.iter().map(|line| (line.section(), line.words(self.notes))).collect();
+        self.sections(&lines)
     }
 
     /// As much of it as has about `most` bytes, with as many more for the words of the person, and where all of it is to be
     /// had: under `at`. Older lines go first.
     pub fn within(&self, most: usize, at: Seq) -> String {
         let (mut left, mut kept) = ([most, most], Vec::new());
-        for (section, line) in self.lines.iter().rev() {
-            let is_said = *section == Section::Said;
-            // A long message of the person keeps its beginning and its end.
-            let line = if is_said && line.len() > most / 2 { cut(line, most / 4, self.notes) } else { line.clone() };
+        for line in self.lines.iter().rev() {
+            let is_said = line.section() == Section::Said;
             let left = &mut left[usize::from(is_said)];
-            match left.checked_sub(line.len() + 1) {
+            if *left == 0 {
+                continue;
+            }
+            let words = line.words(self.notes);
+            // A long message of the person keeps its beginning and its end.
+            let words = if is_said && words.len() > most / 2 { cut(&words, most / 4, self.notes) } else { words };
+            match left.checked_sub(words.len() + 1) {
                 Some(rest) => {
                     *left = rest;
-                    kept.push((*section, line));
+                    kept.push((line.section(), words));
                 }
                 None => *left = 0,
             }
         }
         kept.reverse();
         let gone = self.lines.len() - kept.len();
-        let mut sections = self.sections(kept.iter());
+        let mut sections = self.sections(&kept);
         if gone > 0 {
             sections.push('\n');
             sections.push_str(&fill(&self.notes.account_left_out, &[("lines", &gone.to_string())]));
@@ -180,7 +210,7 @@ impl Told<'_> {
         fill(&self.notes.account, &[("at", &at.to_string()), ("account", &sections)])
     }
 
-    fn sections<'l>(&self, lines: impl Iterator<Item = &'l (Section, String)> + Clone) -> String {
+    fn sections(&self, lines: &[(Section, String)]) -> String {
         let heads = [
             (Section::Said, &self.notes.account_said),
             (Section::Read, &self.notes.account_read),
@@ -191,7 +221,7 @@ impl Told<'_> {
         ];
         let mut text = Vec::new();
         for (section, head) in heads {
-            let mut lines = lines.clone().filter(|(of, _)| *of == section).map(|(_, line)| line.as_str()).peekable();
+            let mut lines = lines.iter().filter(|(of, _)| *of == section).map(|(_, line)| line.as_str()).peekable();
             if lines.peek().is_some() {
                 text.push(head.as_str());
                 text.extend(lines);

@@ -1,22 +1,21 @@
 //! The plan of a fold: what goes, so that what stays fits.
 
-use super::Plan;
 use crate::harness::{FoldSettings, Notes};
 use crate::progress::{History, Progress, shortened};
 use model::{Message, SentPart, Transcript, estimate_tokens, text_of};
 use std::ops::Range;
-use trace::{Digest, Folded, Method, Seq};
+use trace::{Folded, Method, Seq};
 
 /// A fold that leaves more than this part of a request is not worth its loss.
 const WORTH: (u64, u64) = (3, 4);
 
 /// How the history is folded to at most half of the `window`, or, where that cannot be had, to `most` tokens.
-pub(super) fn plan(progress: &Progress, window: u64, most: u64) -> Option<Plan> {
+pub(super) fn plan(progress: &Progress, window: u64, most: u64) -> Option<Folded> {
     let scales = Scales::new(progress)?;
     let most = most.min(progress.size() / WORTH.1 * WORTH.0);
     [most.min(window / 2), most].into_iter().find_map(|goal| {
         let cut = scales.choices(window).find_map(|choice| scales.fitting(&choice, goal))?;
-        Some(scales.plan(cut)).filter(|plan| plan.folded.after <= most)
+        Some(scales.folded(cut)).filter(|folded| folded.after <= most)
     })
 }
 
@@ -96,25 +95,28 @@ impl<'p> Scales<'p> {
     fn choices(&self, window: u64) -> impl Iterator<Item = Choice> {
         let rounds = self.history.rounds.len();
         // Once an account stands there, the first rounds are those before it.
-        let first = match self.history.account {
-            Some(account) => self.history.rounds.iter().filter(|round| round.at < account.at).count(),
-            None => self.settings.first_rounds.min(rounds.saturating_sub(1)),
-        };
+        let first = self.before_account().unwrap_or(self.settings.first_rounds.min(rounds.saturating_sub(1)));
         let old = self.place(first)..self.place(rounds.saturating_sub(self.settings.last_rounds).max(first));
         let all = 0..self.history.messages.len();
-        let account = self.account(0..rounds.saturating_sub(1), window).map_or(0, |(text, _)| in_json(&text));
+        let account = self.account(0..rounds.saturating_sub(1), window).map_or(0, |text| in_json(&text));
         let choices =
             [(old.clone(), None), (old.clone(), Some(first)), (old, Some(0)), (all.clone(), Some(first)), (all, Some(0))];
         choices.into_iter().map(move |(outputs, first)| Choice { outputs, first, account })
     }
 
-    /// The account of the rounds `gone`, as it is shown in a `window` and whole; `None` where none go.
-    fn account(&self, gone: Range<usize>, window: u64) -> Option<(String, String)> {
+    /// The account of the rounds `gone`, as it is shown in a `window`; `None` where none go.
+    fn account(&self, gone: Range<usize>, window: u64) -> Option<String> {
         let first = self.first(&gone)?;
         let end = self.history.rounds.get(gone.end).map_or(self.progress.next_seq(), |round| round.reply);
         let told = self.progress.account().between(first, end, self.progress.plan(), self.notes);
         let most = usize::try_from(window / self.settings.account_share.get() * 3).unwrap_or(usize::MAX);
-        Some((told.within(most, self.progress.next_seq()), told.whole()))
+        Some(told.within(most, self.progress.next_seq()))
+    }
+
+    /// How many rounds stand before the account, if there is one.
+    fn before_account(&self) -> Option<usize> {
+        let account = self.history.account?;
+        Some(self.history.rounds.iter().filter(|round| round.at < account.at).count())
     }
 
     /// From which reply on an account tells that stands in the place of the rounds `gone`: also of what the one before told.
@@ -166,16 +168,14 @@ impl<'p> Scales<'p> {
     }
 
     /// What is written down of the fold, with its sizes as they come out.
-    fn plan(&self, Cut { shortened, gone }: Cut) -> Plan {
+    fn folded(&self, Cut { shortened, gone }: Cut) -> Folded {
         let progress = self.progress;
-        let account = self.account(gone.clone(), progress.window());
-        let (method, account) = match account {
-            None => (Method::Shorten, None),
-            Some((text, whole)) => {
+        let method = match self.account(gone.clone(), progress.window()) {
+            None => Method::Shorten,
+            Some(text) => {
                 let last = self.history.rounds[gone.end - 1].reply;
                 let first = self.first(&gone).unwrap_or(last);
-                let (replies, digest) = (gone.len() as u64, Digest::of(whole.as_bytes()));
-                (Method::Ledger { first, last, replies, text, whole: digest }, Some(whole))
+                Method::Ledger { first, last, replies: gone.len() as u64, text, whole: None }
             }
         };
         let mut folded = Folded {
@@ -194,7 +194,7 @@ impl<'p> Scales<'p> {
             kept.messages.iter().for_each(|message| progress.push(&mut transcript, message));
             folded.after = progress.size_of(transcript.tokens());
         }
-        Plan { folded, account }
+        folded
     }
 }
 

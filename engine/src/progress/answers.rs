@@ -238,6 +238,12 @@ impl Progress {
         self.outputs.get(&call).copied()
     }
 
+    /// All of the account that the fold at `fold` made, with the plan as it stands now; `None` where there is none.
+    pub fn told(&self, fold: Seq) -> Option<String> {
+        let Output::Account(first, end) = self.output(fold)? else { return None };
+        Some(self.account.between(first, end, &self.plan, self.harness.notes()).whole())
+    }
+
     /// Which calls came to what, and since when nothing new did.
     pub fn pairs(&self) -> &Pairs {
         &self.pairs

@@ -2,6 +2,7 @@
 
 use crate::harness::{Notes, fill};
 use model::{Message, SentPart, text_of};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use trace::{CallId, Folded, Method, Seq};
 
@@ -60,6 +61,8 @@ impl History {
             Method::Ledger { first, last, text, .. } => (self.between(*first, *last), Some((*first, text))),
         };
         let account = account.filter(|_| !gone.is_empty());
+        let shorter: BTreeSet<Seq> = folded.shortened.iter().copied().collect();
+        let mut rounds = self.rounds.iter().peekable();
         let mut kept = History { account: self.account, ..History::default() };
         for (at, message) in self.messages.iter().enumerate() {
             if at == gone.start
@@ -68,15 +71,16 @@ impl History {
                 kept.account = Some(Standing { at: kept.messages.len(), first });
                 kept.messages.push(Message::User(vec![SentPart::text(text)]));
             }
+            let round = rounds.next_if(|round| round.at == at);
             // A new account tells what the one before did as well.
             let is_old_account = account.is_some() && self.account.is_some_and(|old| old.at == at);
             if gone.contains(&at) || is_old_account {
                 continue;
             }
-            if let Some(round) = self.rounds.iter().find(|round| round.at == at) {
+            if let Some(round) = round {
                 kept.rounds.push(Round { at: kept.messages.len(), ..round.clone() });
             }
-            let call = calls[at].filter(|call| folded.shortened.contains(call));
+            let call = calls[at].filter(|call| shorter.contains(call));
             kept.messages.push(match (message, call) {
                 (Message::Result { id, status, content }, Some(call)) => {
                     let content = shortened(content, call, folded.head_bytes, folded.tail_bytes, notes);

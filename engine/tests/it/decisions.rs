@@ -22,7 +22,7 @@ fn say(next: &Next) -> String {
     match next {
         Next::Think(request) => format!("think, {} tokens at most", request.asked.max_output),
         Next::Switch { at, to } => format!("switch to {} after {at}: {}", to.model.id, to.why),
-        Next::Fold(plan) => format!("fold from {} to {} tokens", plan.folded.before, plan.folded.after),
+        Next::Fold(folded) => format!("fold from {} to {} tokens", folded.before, folded.after),
         Next::Act(Act::Serve(calls)) => format!("serve {}", ids(calls)),
         Next::Act(Act::Ask(call)) => format!("ask for {}", call.id),
         Next::Act(Act::Settle(calls)) => format!("settle {}", ids(calls)),

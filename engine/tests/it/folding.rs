@@ -1,10 +1,10 @@
 //! What is folded, when, and what stays.
 
 use crate::story::{Story, model, started};
-use engine::{Next, Plan, decide};
+use engine::{Next, decide};
 use expect_test::{Expect, expect};
 use model::Message;
-use trace::{FaultClass, Limits, Method, ModelSpec, Outcome, Seq, Started, Status, What};
+use trace::{FaultClass, Folded, Limits, Method, ModelSpec, Outcome, Seq, Started, Status, What};
 
 /// A run with a model of such a window, of which a reply may have 1,000 tokens or a quarter.
 fn begin(window: u64) -> Story {
@@ -18,16 +18,16 @@ fn round(story: Story, command: &str, bytes: usize) -> Story {
     story.called(&[&format!("bash {{\"command\":\"{command}\"}}")]).began(0).told(0, Status::Ok, &output)
 }
 
-fn plan(story: &Story) -> Plan {
+fn plan(story: &Story) -> Folded {
     match decide(&story.progress) {
-        Next::Fold(plan) => *plan,
+        Next::Fold(folded) => *folded,
         Next::Think(_) => panic!("it fits, with {} tokens", story.progress.size()),
         other => panic!("{other:?}"),
     }
 }
 
 fn fold(mut story: Story) -> Story {
-    let folded = plan(&story).folded;
+    let folded = plan(&story);
     story.note(None, What::Folded(folded));
     story
 }
@@ -53,7 +53,7 @@ fn old_outputs_are_shortened_first_and_no_more_than_have_to_be() {
     let story = (0..16).fold(begin(32_000), |story, number| round(story, &format!("c{number}"), 5_000));
     assert!(matches!(decide(&story.progress), Next::Think(_)));
     let story = (16..19).fold(story, |story, number| round(story, &format!("c{number}"), 5_000));
-    let folded = plan(&story).folded;
+    let folded = plan(&story);
     assert!(folded.method == Method::Shorten && folded.after <= 16_000 && folded.before > 31_000, "{folded:?}");
     say(
         &fold(story),
@@ -108,13 +108,13 @@ fn where_that_is_not_enough_an_account_stands_in_the_place_of_old_rounds() {
         9 => story.called(&["bash {\"command\":\"curl x\"}"]).began(0).told(0, Status::Denied, "no"),
         _ => round(story, &format!("c{number}"), 20),
     });
-    let folded = plan(&story).folded;
+    let folded = plan(&story);
     assert!(folded.after <= 1_250, "{folded:?}");
     let story = fold(story);
     let later = (30..60).fold(Story { progress: story.progress.clone(), events: story.events.clone() }, |story, number| {
         round(story, &format!("c{number}"), 20)
     });
-    let folded = plan(&later).folded;
+    let folded = plan(&later);
     let Method::Ledger { first: Seq(7), ref text, .. } = folded.method else { panic!("{folded:?}") };
     assert!(text.contains("look at the third") && text.contains("older lines are left out"), "{text}");
     let accounts = |story: &Story| {
@@ -178,7 +178,7 @@ fn where_that_is_not_enough_an_account_stands_in_the_place_of_old_rounds() {
 #[test]
 fn b5_one_result_that_is_too_large_is_shortened_wherever_it_stands() {
     let story = round(begin(4_000), "flood", 12_000);
-    let folded = plan(&story).folded;
+    let folded = plan(&story);
     assert!(folded.method == Method::Shorten && folded.shortened.len() == 1, "{folded:?}");
     assert!(matches!(decide(&fold(story).progress), Next::Think(_)));
 }
@@ -212,7 +212,7 @@ fn a_size_that_was_refused_is_the_window_from_then_on() {
         story.note(None, What::Asked(request.asked));
         let size = story.progress.size();
         story = story.fault(FaultClass::ContextFull);
-        let folded = plan(&story).folded;
+        let folded = plan(&story);
         assert!(folded.before == size && folded.after <= size / 2, "{folded:?}");
         story.note(None, What::Folded(folded));
         assert_eq!(story.progress.window(), size);

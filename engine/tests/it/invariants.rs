@@ -3,15 +3,15 @@
 
 use crate::story::{Story, check, pictures, replied, schema, started};
 use crate::strict;
-use engine::{Act, Claiming, Next, OpenCall, Plan, Questions, Standing, decide, standing};
+use engine::{Act, Claiming, Next, OpenCall, Questions, Standing, decide, standing};
 use model::{Message, Prompt, render};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
 use trace::{
-    Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Grant,
-    Limits, ModelSpec, NanoUsd, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Switched, Terms,
-    Usage, Verdict, Verified, What,
+    Answer, ApprovalAsked, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished,
+    Folded, Grant, Limits, ModelSpec, NanoUsd, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop,
+    Switched, Terms, Usage, Verdict, Verified, What,
 };
 
 const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
@@ -95,8 +95,8 @@ struct World {
     judged: u32,
     /// What persons said.
     words: Vec<String>,
-    /// All that accounts told.
-    accounts: String,
+    /// All that the account tells which stands.
+    account: String,
     folds: u32,
 }
 
@@ -113,8 +113,8 @@ impl World {
         let model = ModelSpec { context, ..wire.model("m") };
         let output_schema = (choices.below(2) == 1).then(schema);
         let story = Story::of(Started { terms, model, fallback, output_schema, ..started(limits, checks) });
-        let (said, words, accounts, folds) = (BTreeMap::new(), Vec::new(), String::new(), 0);
-        World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, accounts, folds }
+        let (said, words, account, folds) = (BTreeMap::new(), Vec::new(), String::new(), 0);
+        World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, account, folds }
     }
 
     fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -158,8 +158,8 @@ impl World {
     fn parts(&mut self) -> Vec<Said> {
         let mut parts = Vec::new();
         if self.choices.below(3) == 0 {
-            let text = ["done", "<tool_call>", "thinking aloud"][self.choices.below(3)].to_owned();
-            parts.push(Said::Text { text });
+            let (text, times) = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300)][self.choices.below(4)];
+            parts.push(Said::Text { text: text.repeat(times) });
         }
         if self.choices.below(3) == 1 {
             parts.push(Said::Reasoning { text: "hm".into() });
@@ -223,16 +223,18 @@ impl World {
     }
 
     /// The history is folded: what stays is what stood there, but for an account and outputs that are shorter.
-    fn fold(&mut self, plan: Plan) -> Result<(), TestCaseError> {
+    fn fold(&mut self, folded: Folded) -> Result<(), TestCaseError> {
         let kept = |messages: &[Message]| -> Vec<Message> {
             let replies = messages.iter().filter(|message| matches!(message, Message::Reply { .. }));
             replies.cloned().collect()
         };
         let (before, size) = (kept(self.story.progress.messages()), self.story.progress.size());
-        prop_assert!(plan.folded.after < size, "{} tokens are folded to {}", size, plan.folded.after);
-        let after = plan.folded.after;
-        self.accounts.push_str(plan.account.as_deref().unwrap_or_default());
-        self.note(None, What::Folded(plan.folded));
+        let after = folded.after;
+        prop_assert!(after < size, "{size} tokens are folded to {after}");
+        let at = self.note(None, What::Folded(folded));
+        if let Some(account) = self.story.progress.told(at) {
+            self.account = account;
+        }
         self.last_body = None;
         self.folds += 1;
         let progress = &self.story.progress;
@@ -313,7 +315,7 @@ impl World {
                 self.note(Some(at), What::Switched(to));
                 prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
             }
-            Next::Fold(plan) => self.fold(*plan)?,
+            Next::Fold(folded) => self.fold(*folded)?,
             Next::Act(Act::Serve(calls)) => {
                 prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");
                 calls.iter().try_for_each(|call| self.judge_rights(call))?;
@@ -482,7 +484,7 @@ impl World {
         }
         self.last_body = Some(now);
         for words in &self.words {
-            prop_assert!(request.body.contains(words) || self.accounts.contains(words), "{words} is lost");
+            prop_assert!(request.body.contains(words) || self.account.contains(words), "{words} is lost");
         }
         let most = progress.model().unwrap().window();
         prop_assert!(progress.size() + request.asked.max_output <= most.max(1_500), "it does not fit");
