@@ -160,7 +160,9 @@ impl<'p> Scales<'p> {
             kept = Some(round);
         }
         let kept = kept?;
-        let gone = first..kept;
+        // An account tells in one piece what happened: where a round before it goes, it begins there and ends no earlier.
+        let least = if kept > first { self.before_account().unwrap_or(kept) } else { kept };
+        let gone = first..kept.max(least);
         let stays = |at: &usize| !(self.place(gone.start)..self.place(gone.end)).contains(at);
         let shortened: Vec<Seq> =
             choice.outputs.clone().filter(|at| may(*at) && stays(at)).filter_map(|at| self.long[at]).collect();

@@ -235,3 +235,31 @@ fn where_nothing_can_be_folded_a_short_reply_is_better_than_none() {
     let Next::Finish(outcome) = decide(&story.message(&"words ".repeat(1_500)).progress) else { panic!("it does not fit") };
     expect!["about 16516 tokens are to be sent, and the window has 16000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
 }
+
+#[test]
+fn where_the_first_rounds_go_the_account_behind_them_is_told_again() {
+    let long = format!("bash {{\"command\":\"c0 {}\"}}", "x".repeat(8_000));
+    let mut story = begin(8_000).called(&[&long]).began(0).told(0, Status::Ok, "done");
+    let mut number = 1;
+    while !matches!(decide(&story.progress), Next::Fold(_)) {
+        story = round(story, &format!("c{number}"), 20);
+        number += 1;
+    }
+    let mut story = (0..8).fold(fold(story), |story, more| round(story, &format!("c{}", number + more), 20));
+    // For a smaller window it would be enough that the first round goes, with what stands behind the account.
+    let smaller = ModelSpec { id: "another/m".into(), context: Some(4_500), ..model() };
+    story.note(None, What::Switched(trace::Switched { model: Box::new(smaller), why: "it is gone".into() }));
+    let at = story.progress.next_seq();
+    let story = fold(story);
+    let told = story.progress.told(at).unwrap();
+    let calls = |message: &Message| match message {
+        Message::Reply { calls, .. } => calls.iter().map(|call| call.arguments.clone()).collect(),
+        Message::User(_) | Message::Result { .. } => String::new(),
+    };
+    let shown: String = story.progress.messages().iter().map(calls).collect();
+    assert!(told.contains("- c0 xxx") && shown.contains(&format!("\"c{}\"", number + 7)), "{told}");
+    for command in (1..number + 8).map(|number| format!("c{number}")) {
+        let (is_shown, is_told) = (shown.contains(&format!("\"{command}\"")), told.contains(&format!("- {command} ")));
+        assert!(is_shown != is_told, "{command} is shown: {is_shown}, told: {is_told}\n{told}");
+    }
+}
