@@ -14,6 +14,7 @@ impl Progress {
         self.fallback.retain(|other| other.id != model.id);
         self.model = Some(model.clone());
         self.size = Size::default();
+        self.turn.meet_window();
         self.begin_transcript();
     }
 

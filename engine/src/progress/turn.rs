@@ -48,6 +48,12 @@ impl Turn {
         self.went_on = false;
     }
 
+    /// Another window holds from here on: what did not help for the one before may help for this one.
+    pub fn meet_window(&mut self) {
+        self.refusals = 0;
+        self.folded_at = None;
+    }
+
     /// A request was answered.
     pub fn reply(&mut self, stop: &Stop) {
         match stop {

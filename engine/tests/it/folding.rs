@@ -263,3 +263,22 @@ fn where_the_first_rounds_go_the_account_behind_them_is_told_again() {
         assert!(is_shown != is_told, "{command} is shown: {is_shown}, told: {is_told}\n{told}");
     }
 }
+
+#[test]
+fn another_model_is_folded_for_whatever_the_one_before_was_folded_for() {
+    let story = (0..30).fold(begin(8_000), |story, number| match decide(&story.progress) {
+        Next::Fold(_) => round(fold(story), &format!("c{number}"), 1_000),
+        _ => round(story, &format!("c{number}"), 1_000),
+    });
+    let mut story = story;
+    while !matches!(decide(&story.progress), Next::Fold(_)) {
+        story = round(story, "more", 1_000);
+    }
+    // Since the fold the agent only looked at what it had seen.
+    let story = round(fold(story), "more", 1_000);
+    let mut story = story.fault(FaultClass::Unavailable);
+    let smaller = ModelSpec { id: "another/m".into(), provider: "another".into(), context: Some(3_000), ..model() };
+    story.note(None, What::Switched(trace::Switched { model: Box::new(smaller), why: "it is gone".into() }));
+    let folded = plan(&story);
+    assert!(folded.after <= 1_500, "{folded:?}");
+}
