@@ -1,12 +1,9 @@
 //! One very long run in a small window: what folding its history costs, and what it sends against a window that slides.
 
 use super::Wire;
-use super::once::{Setting, gaps, median, played};
+use super::once::{Setting, median, played};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-
-/// Turns on each side of a fold that its own is compared with.
-const BESIDE: usize = 10;
 
 /// What folding cost in one run.
 #[derive(Serialize)]
@@ -15,7 +12,8 @@ pub struct Folds {
     pub turns: usize,
     pub window: u64,
     pub folds: usize,
-    /// By which our own time at a turn with a fold is longer than at its neighbours, in milliseconds: median and most.
+    /// From the event before a fold to the request after it, in milliseconds, by the run's own clock: median and most. In it
+    /// are plan, account, blob and event, and the conversation written anew.
     pub ms: f64,
     pub most_ms: f64,
     /// Tokens of all requests against those of a window that slides: each request of that has the task and as many of the
@@ -36,6 +34,8 @@ pub struct Folds {
 struct Line {
     kind: String,
     #[serde(default)]
+    ms: u64,
+    #[serde(default)]
     epoch: u32,
     usage: Option<Used>,
 }
@@ -51,6 +51,8 @@ struct Used {
 struct Sent {
     epoch: u32,
     used: Used,
+    /// Milliseconds that the fold before it took, if there was one.
+    fold_ms: u64,
 }
 
 /// Runs once.
@@ -64,12 +66,7 @@ pub fn measure(setting: &Setting) -> anyhow::Result<Folds> {
         bail!("{} requests were answered, and {} reached the server", sent.len(), played.requests.len());
     }
     let after: Vec<usize> = (1..sent.len()).filter(|&at| sent[at].epoch != sent[at - 1].epoch).collect();
-    let gaps = gaps(&played.requests);
-    let cost = |at: usize| {
-        let beside = (at.saturating_sub(BESIDE)..gaps.len().min(at + BESIDE)).filter(|turn| !after.contains(&(turn + 1)));
-        gaps[at - 1] - median(beside.map(|turn| gaps[turn]))
-    };
-    let costs: Vec<f64> = after.iter().map(|&at| cost(at)).collect();
+    let costs: Vec<f64> = after.iter().map(|&at| sent[at].fold_ms as f64).collect();
     let share = |used: Used| used.cached as f64 / used.input.max(1) as f64;
     let all = sent.iter().fold(Used { input: 0, cached: 0 }, |all, one| Used {
         input: all.input + one.used.input,
@@ -95,14 +92,17 @@ pub fn measure(setting: &Setting) -> anyhow::Result<Folds> {
 }
 
 fn sent(text: &str) -> anyhow::Result<Vec<Sent>> {
-    let (mut sent, mut epoch) = (Vec::new(), 0);
+    let (mut sent, mut epoch, mut before, mut fold_ms) = (Vec::new(), 0, 0, 0);
+    let mut began = None;
     for line in text.lines() {
         let line: Line = serde_json::from_str(line)?;
         match (line.kind.as_str(), line.usage) {
-            ("Asked", _) => epoch = line.epoch,
-            ("Replied", Some(used)) => sent.push(Sent { epoch, used }),
+            ("Folded", _) => began = Some(before),
+            ("Asked", _) => (epoch, fold_ms) = (line.epoch, began.take().map_or(0, |began| line.ms - began)),
+            ("Replied", Some(used)) => sent.push(Sent { epoch, used, fold_ms }),
             _ => {}
         }
+        before = line.ms;
     }
     Ok(sent)
 }
@@ -139,19 +139,20 @@ mod tests {
         let text = r#"{"kind": "Started"}
 {"kind": "Asked", "epoch": 0}
 {"kind": "Replied", "usage": {"input": 10, "cached": 4, "output": 1}}
-{"kind": "Folded", "epoch": 1}
-{"kind": "Asked", "epoch": 1}
+{"kind": "Observed", "ms": 40}
+{"kind": "Folded", "epoch": 1, "ms": 42}
+{"kind": "Asked", "epoch": 1, "ms": 43}
 {"kind": "Replied", "usage": {"input": 5, "output": 1}}"#;
         let sent = sent(text).unwrap();
         assert_eq!(
-            sent.iter().map(|one| (one.epoch, one.used.input, one.used.cached)).collect::<Vec<_>>(),
-            [(0, 10, 4), (1, 5, 0)]
+            sent.iter().map(|one| (one.epoch, one.used.input, one.used.cached, one.fold_ms)).collect::<Vec<_>>(),
+            [(0, 10, 4, 0), (1, 5, 0, 3)]
         );
     }
 
     #[test]
     fn a_window_slides_round_by_round() {
-        let one = |epoch, input| Sent { epoch, used: Used { input, cached: 0 } };
+        let one = |epoch, input| Sent { epoch, used: Used { input, cached: 0 }, fold_ms: 0 };
         // 100, 110, 120, and then never more than 125.
         assert_eq!(sliding(&[one(0, 100), one(0, 110), one(0, 120), one(1, 105), one(1, 115)], 125), 100 + 110 + 120 + 120 + 120);
     }
