@@ -48,7 +48,7 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
         return full("the history was folded twice for it");
     }
     if progress.folds_in_vain() {
-        return full("since the history was folded last, nothing new was learned or done");
+        return full("it was folded twice, and nothing new was learned or done between and since");
     }
     match plan::plan(progress, window, window - room(window)) {
         Some(folded) => Fit::Fold(Box::new(folded)),

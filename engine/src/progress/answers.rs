@@ -120,9 +120,9 @@ impl Progress {
         self.turn.refusals
     }
 
-    /// Whether the agent, since the history was folded in this turn of the user, did nothing that it had not done before.
+    /// Whether the agent, since the last fold but one in this turn of the user, did nothing that it had not done before.
     pub(crate) fn folds_in_vain(&self) -> bool {
-        self.turn.went_on && self.turn.folded_at == Some(self.pairs.different())
+        self.turn.in_vain > 0 && self.turn.went_on && self.turn.folded_at == Some(self.pairs.different())
     }
 
     /// The conversation up to its last final message, as the model is sent it.

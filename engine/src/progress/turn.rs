@@ -39,11 +39,18 @@ pub(super) struct Turn {
     pub folded_at: Option<usize>,
     /// Whether a usable reply came since.
     pub went_on: bool,
+    /// How many folds in a row found no other pair than the fold before.
+    pub in_vain: u32,
 }
 
 impl Turn {
     /// The history was folded when the run had seen so many different pairs.
     pub fn fold(&mut self, different: usize) {
+        if self.folded_at != Some(different) {
+            self.in_vain = 0;
+        } else if self.went_on {
+            self.in_vain += 1;
+        }
         self.folded_at = Some(different);
         self.went_on = false;
     }
@@ -52,6 +59,7 @@ impl Turn {
     pub fn meet_window(&mut self) {
         self.refusals = 0;
         self.folded_at = None;
+        self.in_vain = 0;
     }
 
     /// A request was answered.
