@@ -34,7 +34,7 @@ const NARROWING: [&str; 11] = [
 ];
 
 /// All that may stand in a schema that OpenAI enforces strictly.
-const STRICT: [&str; 21] = [
+const STRICT: [&str; 22] = [
     "type",
     "properties",
     "required",
@@ -56,6 +56,7 @@ const STRICT: [&str; 21] = [
     "exclusiveMaximum",
     "multipleOf",
     "minItems",
+    "maxItems",
 ];
 
 /// All that may stand in a schema that Anthropic enforces.
@@ -171,21 +172,24 @@ fn all_required(object: &Map<String, Value>) -> bool {
     names.all(|name| required.contains(name.as_str()))
 }
 
-/// Whether a definition leads back to itself.
+/// Whether a definition leads back to itself. Each is followed once, however many lead to it.
 fn is_recursive(schema: &Value) -> bool {
-    fn leads<'a>(schema: &'a Value, from: &'a Value, path: &mut Vec<&'a str>) -> bool {
+    fn leads<'a>(schema: &'a Value, from: &'a Value, path: &mut Vec<&'a str>, followed: &mut BTreeSet<&'a str>) -> bool {
         all(from).into_iter().filter_map(|keywords| keywords.get("$ref")?.as_str()).any(|reference| {
             if path.contains(&reference) {
                 return true;
             }
             let Some(target) = reference.strip_prefix('#').and_then(|pointer| schema.pointer(pointer)) else { return false };
+            if !followed.insert(reference) {
+                return false;
+            }
             path.push(reference);
-            let again = leads(schema, target, path);
+            let again = leads(schema, target, path, followed);
             path.pop();
             again
         })
     }
-    leads(schema, schema, &mut Vec::new())
+    leads(schema, schema, &mut Vec::new(), &mut BTreeSet::new())
 }
 
 #[cfg(test)]
@@ -288,6 +292,29 @@ mod tests {
             gemini/gemini-4-argon: in words
         "#]],
         );
+    }
+
+    #[test]
+    fn how_many_items_there_are_is_enforced_by_openai() {
+        let spec = catalog::find("openai/gpt-6-sol", &Overrides::default()).unwrap();
+        let items = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 3});
+        let schema = json!({"type": "object", "properties": {"n": items}, "required": ["n"], "additionalProperties": false});
+        assert_eq!(form(&spec, Some(&schema)), Some(Form { schema, strict: true }));
+    }
+
+    #[test]
+    fn definitions_that_share_others_are_looked_at_once() {
+        let shares = |at: usize| {
+            let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+            (format!("d{at}"), json!({"anyOf": [next, next]}))
+        };
+        let definitions = |last: Value| {
+            let mut all: Map<String, Value> = (0..64).map(shares).collect();
+            all.insert("d64".to_owned(), last);
+            json!({"type": "object", "properties": {"d": {"$ref": "#/$defs/d0"}}, "$defs": all})
+        };
+        assert!(!is_recursive(&definitions(json!({"type": "string"}))));
+        assert!(is_recursive(&definitions(json!({"items": {"$ref": "#/$defs/d0"}}))));
     }
 
     #[test]
