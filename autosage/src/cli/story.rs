@@ -209,12 +209,13 @@ impl Story {
             What::Recovered(recovered) => {
                 let Recovered { reason, bytes, .. } = recovered;
                 let text = match &recovered.run {
-                    None => format!("the record's end was damaged ({reason}); {bytes} bytes were put aside\n"),
+                    None => format!("the record's end was damaged ({reason}); {bytes} bytes were put aside"),
                     Some(run) => {
-                        format!("the record was damaged behind this ({reason}; {bytes} bytes); run {run} goes on from here\n")
+                        format!("the record was damaged behind this ({reason}; {bytes} bytes); run {run} goes on from here")
                     }
                 };
-                self.paint(Look::Dim, &text)
+                // The reason of an imported record is anybody's text.
+                self.paint(Look::Dim, &format!("{}\n", clean(&text)))
             }
             What::Finished(finished) => self.finished(finished),
             What::Asked(_) | What::Unknown { .. } => String::new(),
@@ -445,5 +446,26 @@ pub fn headline(tool: &str, arguments: Option<&Value>, raw: &str) -> String {
         }
         (tool, _, Some(path), ..) => format!("{tool} {path}"),
         (tool, ..) => format!("{tool} {raw}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::{AgentPath, Digest};
+
+    #[test]
+    fn why_a_record_was_mended_is_anybodys_text_and_made_harmless() {
+        let check = |run: Option<&str>| {
+            let run = run.map(|run| run.parse().unwrap());
+            let recovered = Recovered { blob: Digest::of(b""), bytes: 0, reason: "\x1b]0;gone\x07\nDone.".to_owned(), run };
+            let (at, agent, what) = (Timestamp::from_unix_millis(0), AgentPath::root(), What::Recovered(recovered));
+            let event = Event { seq: Seq(1), at, ms: 0, agent, cause: None, what };
+            let text = Story::new(Colour::Off, 80, "autosage").tell(&event);
+            assert!(text.contains("gone") && !text.contains(['\x1b', '\x07']), "{text:?}");
+            assert_eq!(text.lines().count(), 1, "{text:?}");
+        };
+        check(None);
+        check(Some("20261130-012435-kiazgd"));
     }
 }
