@@ -5,7 +5,7 @@ use super::config::Config;
 use super::failure::Failure;
 use super::finding::{self, Finding, State};
 use super::print;
-use super::prose::{clean, grouped, length};
+use super::prose::{clean, counted, grouped, length};
 use super::session::runtime;
 use super::thinker::{self, Candidate, KeyState};
 use crate::Parts;
@@ -105,9 +105,9 @@ fn list(args: &ListArgs, config: &Config, parts: &Parts) -> u8 {
         text.push('\n');
     }
     print(&parts.out, &text);
-    let count = listed.len();
+    let count = counted(listed.len() as u64, "model");
     let told = format!(
-        "{count} models; prices are dollars for a million tokens. Any other name is sent as it is.\n\
+        "{count}; prices are dollars for a million tokens. Any other name is sent as it is.\n\
          {name} models show PROVIDER/NAME says where a row was read, {name} models check PROVIDER/NAME whether it works.\n",
         name = parts.name
     );
