@@ -14,7 +14,7 @@ use trace::{Clock, Millis, Usage};
 
 /// How long the head of an answer may take.
 const FIRST_BYTE: Duration = Duration::from_secs(10 * 60);
-/// How long the next piece of a stream may take, and of an error.
+/// How long the next piece of a stream may take, and the whole body of an error.
 const NEXT_PIECE: Duration = Duration::from_secs(2 * 60);
 /// How long the usage may take after the model has stopped.
 const USAGE: Duration = Duration::from_secs(10);
@@ -185,12 +185,17 @@ async fn refused(wire: Wire, response: &mut reqwest::Response, status: u16, pati
     }
     let told = wire.told(|name| header(response.headers(), name), patience.clock.now());
     let mut body = Vec::new();
-    while body.len() < ERROR_BODY {
-        match patience.within(NEXT_PIECE, response.chunk(), "").await {
-            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
-            _ => break,
+    // The time is for all of it: a server may go on for ever, a byte at a time.
+    let whole = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            body.extend_from_slice(&bytes);
+            if body.len() >= ERROR_BODY {
+                break;
+            }
         }
-    }
+    };
+    // What came until then says something, whole or not.
+    let _ = patience.within(NEXT_PIECE, whole, "").await;
     wire.refusal(status, told, &body)
 }
 

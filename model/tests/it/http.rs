@@ -498,6 +498,19 @@ fn what_a_server_says_after_the_end_is_given_a_time_as_a_whole() {
 }
 
 #[test]
+fn what_a_server_says_of_a_refusal_is_given_a_time_as_a_whole() {
+    let body = r#"{"error":{"message":"no such field"}}"#;
+    let answer = format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let server = Server::start([Play::Pieces(answer.into_bytes(), 1)]);
+    let clock = Stepped::default();
+    let (replied, _) = asked(&*connect(CHAT.spec(&server.base_url), Access::default()), Purse::default(), &clock);
+    let Stop::Error(Fault { message, .. }) = replied.stop else { panic!("{:?}", replied.stop) };
+    assert!(message.contains("no such field"), "{message}");
+    // However the pieces come: the head's time, and the body's.
+    assert_eq!(clock.limits(), [10 * 60, 2 * 60].map(Duration::from_secs));
+}
+
+#[test]
 fn dropping_the_request_ends_it() {
     let (server, clock) = (Server::start([Play::Stall(CHAT.corpus("cut_clean"))]), Stepped::default());
     let model = connect(CHAT.spec(&server.base_url), Access::default());
