@@ -215,6 +215,13 @@ impl Http {
             (FaultClass::Rejected, _) if trouble.message.contains("Encrypted content is not supported") => {
                 format!(" This model does not reason: --model openai-chat/{}", self.spec.name)
             }
+            (FaultClass::Rejected, _) if is_about_pictures(&trouble.message) => {
+                let (provider, name) = (row.models, &self.spec.name);
+                format!(
+                    " Where `{name}` takes none or not this one, a models.toml beside your configuration keeps it from them \
+                     ([[model]] with provider = \"{provider}\", name = \"{name}\", images = false): resume the run then."
+                )
+            }
             (FaultClass::Rejected, Some(402 | 429)) => {
                 " The account's credit or limit does not allow it: raise it, or use another key.".to_owned()
             }
@@ -235,6 +242,12 @@ impl Http {
     fn url(&self) -> String {
         Wire::of(&self.spec).url(self.spec.base_url.as_deref().unwrap_or_default(), &self.spec.name)
     }
+}
+
+/// Whether a provider's words are about pictures in a request.
+fn is_about_pictures(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["image", "multimodal", "vision"].iter().any(|word| message.contains(word))
 }
 
 /// A provider's words with the status that they came with.

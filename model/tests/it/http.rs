@@ -330,6 +330,17 @@ fn what_would_fail_again_is_not_asked_again() {
 }
 
 #[test]
+fn pictures_that_a_model_refuses_can_be_kept_from_it() {
+    let body = r#"{"error":{"message":"Could not process image"}}"#;
+    let answer = format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let asked = ask(CHAT, vec![Play::Bytes(answer.into_bytes())]);
+    let Fault { class, message, .. } = asked.fault();
+    assert_eq!(*class, FaultClass::Rejected);
+    let way_out = r#"provider = "openai-compatible", name = "test", images = false"#;
+    assert!(message.contains("400: Could not process image") && message.contains(way_out), "{message}");
+}
+
+#[test]
 fn a_prompt_that_is_too_long_and_content_that_is_declined_are_told_apart() {
     let chat = ["openai", "vllm", "vllm_newer", "llamacpp", "ollama", "openrouter"].map(|server| format!("400_context_{server}"));
     let chat: Vec<&str> = chat.iter().map(String::as_str).chain(["413", "error_context_in_stream"]).collect();
