@@ -40,7 +40,10 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
     let full = |why: &str| {
         let what = match fault {
             Some(fault) => fault.message.clone(),
-            None => format!("about {size} tokens are to be sent, and the window has {window}"),
+            None => {
+                let room = room(window);
+                format!("about {size} tokens are to be sent, {room} more are kept for the reply, and the window has {window}")
+            }
         };
         Fit::Full(format!("{what}; {why}; go on with a larger window (--context) or another model (--model)"))
     };

@@ -38,7 +38,8 @@ impl Request {
         let model = progress.model().ok_or(Refusal::NotStarted)?;
         let left = progress.ledger().left();
         let transcript = progress.transcript().ok_or(Refusal::NotStarted)?;
-        let input = transcript.tokens();
+        // What a server counted, where that is more than the estimate.
+        let input = transcript.tokens().max(progress.size());
         let mut output = model.max_output;
         if let Some(tokens) = left.tokens {
             let affordable = |tokens: u64| tokens.saturating_sub(input);

@@ -39,7 +39,8 @@ pub enum Method {
     Ledger {
         /// The first reply that the account tells of, those of an account before it included, whose place it takes.
         first: Seq,
-        /// The last one; all that stands between the two and up to the next reply is replaced as well.
+        /// The last one; all that stands between the two and up to the next reply is replaced as well. Where no reply follows,
+        /// what was said last stays.
         last: Seq,
         /// How many replies it replaces that no account did before.
         replies: u64,

@@ -13,10 +13,11 @@ const WORTH: (u64, u64) = (3, 4);
 pub(super) fn plan(progress: &Progress, window: u64, most: u64) -> Option<Folded> {
     let scales = Scales::new(progress)?;
     let most = most.min(progress.size() / WORTH.1 * WORTH.0);
-    [most.min(window / 2), most].into_iter().find_map(|goal| {
+    let kept = [most.min(window / 2), most].into_iter().find_map(|goal| {
         let cut = scales.choices(window).find_map(|choice| scales.fitting(&choice, goal))?;
         Some(scales.folded(cut)).filter(|folded| folded.after <= most)
-    })
+    });
+    kept.or_else(|| scales.bare().map(|cut| scales.folded(cut)).find(|folded| folded.after <= most))
 }
 
 /// The history with what each message of it weighs, whole and shortened.
@@ -167,6 +168,17 @@ impl<'p> Scales<'p> {
         let shortened: Vec<Seq> =
             choice.outputs.clone().filter(|at| may(*at) && stays(at)).filter_map(|at| self.long[at]).collect();
         (!gone.is_empty() || !shortened.is_empty()).then_some(Cut { shortened, gone })
+    }
+
+    /// Where no round can stay, as one with very many results or with a very long message behind it: all of them go, first
+    /// those behind the first ones, and what was said last stays alone.
+    fn bare(&self) -> impl Iterator<Item = Cut> {
+        let rounds = self.history.rounds.len();
+        let first = self.before_account().unwrap_or(self.settings.first_rounds);
+        [first, 0]
+            .into_iter()
+            .filter(move |first| *first < rounds)
+            .map(move |first| Cut { shortened: Vec::new(), gone: first..rounds })
     }
 
     /// What is written down of the fold, with its sizes as they come out.

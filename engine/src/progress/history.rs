@@ -92,13 +92,14 @@ impl History {
         kept
     }
 
-    /// The messages of the rounds whose replies lie between `first` and `last`.
+    /// The messages of the rounds whose replies lie between `first` and `last`; what was said after all of them stays.
     fn between(&self, first: Seq, last: Seq) -> Range<usize> {
         let is_between = |round: &Round| (first..=last).contains(&round.reply);
         let begin = self.rounds.iter().find(|round| is_between(round)).map_or(0, |round| round.at);
         let end =
             self.rounds.iter().zip(self.ranges()).rev().find(|(round, _)| is_between(round)).map_or(0, |(_, range)| range.end);
-        begin..end
+        let is_said_last = end == self.messages.len() && matches!(self.messages.last(), Some(Message::User(_)));
+        begin..if is_said_last { end - 1 } else { end }
     }
 }
 

@@ -184,6 +184,34 @@ fn b5_one_result_that_is_too_large_is_shortened_wherever_it_stands() {
 }
 
 #[test]
+fn b5_a_message_longer_than_the_window_does_not_end_the_turns_after_it() {
+    let long = "a line of a long message\n".repeat(1_000);
+    let story = round(begin(4_000), "c0", 20).said("done").message(&long);
+    let Next::Finish(Outcome::ContextFull { reason }) = decide(&story.progress) else { panic!("it fits") };
+    assert!(reason.contains("1000 more are kept for the reply"), "{reason}");
+    let story = fold(story.message("only its first line"));
+    assert!(matches!(decide(&story.progress), Next::Think(_)));
+    let Some(Message::User(last)) = story.progress.messages().last() else { panic!("the last message is the person's") };
+    assert_eq!(model::text_of(last), "only its first line");
+    let account = story.progress.messages().iter().find_map(|message| match message {
+        Message::User(parts) => Some(model::text_of(parts)).filter(|text| text.contains("folded away")),
+        Message::Reply { .. } | Message::Result { .. } => None,
+    });
+    let account = account.unwrap();
+    assert!(account.contains("a line of a long message") && account.len() < 4_000, "{account}");
+}
+
+#[test]
+fn b5_very_many_small_results_of_one_reply_are_folded() {
+    let calls: Vec<String> = (0..200).map(|number| format!("bash {{\"command\":\"c{number}\"}}")).collect();
+    let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+    let all = |story: Story| (0..200).fold(story, |story, index| story.began(index).told(index, Status::Ok, &"x".repeat(900)));
+    let story = fold(all(begin(20_000).called(&calls)));
+    assert!(matches!(decide(&story.progress), Next::Think(_)));
+    assert!(story.progress.messages().iter().all(|message| !matches!(message, Message::Result { .. })));
+}
+
+#[test]
 fn b6_two_folds_without_anything_new_are_the_last() {
     let read = |story: Story, file: &str| round(story, &format!("cat {file}"), 6_000);
     let mut story = begin(8_000);
@@ -247,7 +275,7 @@ fn where_nothing_can_be_folded_a_short_reply_is_better_than_none() {
     let Next::Think(request) = decide(&story.progress) else { panic!("{:?}", decide(&story.progress)) };
     assert!((1_024..4_000).contains(&request.asked.max_output), "{}", request.asked.max_output);
     let Next::Finish(outcome) = decide(&story.message(&"words ".repeat(1_500)).progress) else { panic!("it does not fit") };
-    expect!["about 16516 tokens are to be sent, and the window has 16000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
+    expect!["about 16516 tokens are to be sent, 4000 more are kept for the reply, and the window has 16000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
 }
 
 #[test]
