@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The wires. A request is answered on the one that it came on, which its path tells.
@@ -94,7 +95,7 @@ pub fn bash(command: &str) -> Answer {
     call("bash", json!({"command": command}))
 }
 
-/// A running server. It ends with the test's process.
+/// A running server. It takes no more connections once it is dropped: the tests of a program share its open files.
 pub struct Server {
     /// Its address, with the version.
     pub base_url: String,
@@ -102,6 +103,16 @@ pub struct Server {
     keys: Arc<Mutex<Vec<Option<String>>>>,
     faults: Arc<Mutex<usize>>,
     script: Arc<Mutex<VecDeque<Answer>>>,
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // So that its thread wakes up and sees it.
+        let _ = TcpStream::connect(self.address);
+    }
 }
 
 impl Server {
@@ -116,18 +127,22 @@ impl Server {
     /// Serves `script`, then "Done." for ever.
     pub fn start(script: Vec<Answer>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let base_url = format!("http://{address}/v1");
         let server = Server {
             base_url,
             bodies: Arc::default(),
             keys: Arc::default(),
             faults: Arc::default(),
             script: Arc::new(Mutex::new(VecDeque::from(script))),
+            address,
+            is_over: Arc::default(),
         };
+        let is_over = server.is_over.clone();
         let (bodies, keys, faults, script) =
             (server.bodies.clone(), server.keys.clone(), server.faults.clone(), server.script.clone());
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming().flatten().take_while(|_| !is_over.load(Ordering::SeqCst)) {
                 let (bodies, keys, faults, script) = (bodies.clone(), keys.clone(), faults.clone(), script.clone());
                 std::thread::spawn(move || serve(stream, &bodies, &keys, &faults, &script));
             }
