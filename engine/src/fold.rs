@@ -41,8 +41,8 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
         let what = match fault {
             Some(fault) => fault.message.clone(),
             None => {
-                let room = room(window);
-                format!("about {size} tokens are to be sent, {room} more are kept for the reply, and the window has {window}")
+                let kept = format!("{} more are kept for the reply", room(window));
+                format!("about {size} tokens are to be sent, {kept}, and the window has {window}")
             }
         };
         Fit::Full(format!("{what}; {why}; go on with a larger window (--context) or another model (--model)"))
