@@ -254,6 +254,8 @@ notes! {
     ask_misfit,
     /// A picture that the model is not sent: `{picture}`.
     unseen_picture,
+    /// A picture that was refused with the request that held it: `{picture}`.
+    refused_picture,
     /// A picture whose bytes the record has lost: `{picture}`.
     lost_picture,
     /// A file that is no picture: `{name}`, `{type}`.

@@ -230,6 +230,7 @@ impl Progress {
 
     fn ask(&mut self) {
         self.size.ask(self.conversation.transcript().map_or(0, Transcript::tokens));
+        self.conversation.ask();
         self.turn.claim = None;
         self.turn.fault = None;
     }
@@ -240,6 +241,13 @@ impl Progress {
         self.turn.reply(&replied.stop);
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
+                if is_against_content(fault) {
+                    let goes_on = self.conversation.refuse();
+                    self.begin_transcript();
+                    if goes_on {
+                        return;
+                    }
+                }
                 self.turn.fault = Some((seq, fault.clone()));
                 return;
             }
@@ -377,6 +385,11 @@ impl Progress {
 /// Whether we stopped the request ourselves.
 fn was_broken_off(stop: &Stop) -> bool {
     matches!(stop, Stop::Error(Fault { class: FaultClass::Interrupted, .. }))
+}
+
+/// Whether a server refused a request for what it holds: it may be a picture that it cannot read.
+fn is_against_content(fault: &Fault) -> bool {
+    fault.class == FaultClass::Rejected && matches!(fault.status, Some(400 | 415 | 422))
 }
 
 /// The words for the person among `parts`.

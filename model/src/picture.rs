@@ -5,7 +5,7 @@ use crate::wire::Wire;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::sync::Arc;
-use trace::{ModelSpec, Picture, PictureError};
+use trace::{Digest, ModelSpec, Picture, PictureError};
 
 /// Tokens that a picture counts as, whatever its size: Anthropic takes at most 4,784 (platform.claude.com/docs/en/
 /// build-with-claude/vision), OpenAI 2,500 patches at the detail that we ask for and up to 1.62 tokens a patch
@@ -16,6 +16,7 @@ pub(crate) const PICTURE_TOKENS: u64 = 5_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentPicture {
     picture: Picture,
+    digest: Digest,
     base64: Arc<str>,
 }
 
@@ -25,12 +26,17 @@ impl SentPicture {
     /// # Errors
     /// Where they are none that can be sent.
     pub fn of(bytes: &[u8]) -> Result<SentPicture, PictureError> {
-        Ok(SentPicture { picture: Picture::of(bytes)?, base64: STANDARD.encode(bytes).into() })
+        Ok(SentPicture { picture: Picture::of(bytes)?, digest: Digest::of(bytes), base64: STANDARD.encode(bytes).into() })
     }
 
     /// What it is.
     pub fn picture(&self) -> &Picture {
         &self.picture
+    }
+
+    /// The digest of its bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// Its bytes in base64.

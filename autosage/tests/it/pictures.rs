@@ -86,6 +86,34 @@ fn a_picture_whose_bytes_are_lost_is_told_as_lost() {
 }
 
 #[test]
+fn a_picture_that_the_server_refuses_is_told_in_words_and_the_run_goes_on() {
+    let script_of = r#"[
+        {"calls": [{"name": "read", "arguments": {"path": "shape"}}]},
+        {"status": 400, "error": "Could not process image"}
+    ]"#;
+    let told = "[picture 16×9 png, 29 bytes: not shown, for the server refused it]";
+    for wire in Wire::ALL {
+        let (place, server) = (Place::new(&format!("refused-picture-{wire:?}")), Server::start(script(script_of)));
+        put(&place, "shape", PNG);
+        let work = place.work().display().to_string();
+        let mut args = vec!["run", "what is it?"];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let called = place.start(&args);
+        assert_eq!(server.faults(), 1);
+        assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{wire:?}: {}", called.err);
+        let mut args = vec!["resume", "--last", "-m", "and now?", "--config", "none"];
+        args.extend(wire.arguments(&server.base_url));
+        let called = place.start(&args);
+        assert_eq!(called.code, 0, "{wire:?}: {}", called.err);
+        let seen: Vec<_> = server.bodies().iter().map(|body| (places(body).len(), body.contains(told))).collect();
+        assert_eq!(seen, [(0, false), (1, false), (0, true), (0, true)], "{wire:?}");
+        let asked = place.events().iter().filter(|event| matches!(event.what, What::Asked(_))).map(|event| event.seq).nth(2);
+        let shown = place.start(&["show", "--last", "--prompt", &asked.unwrap().to_string()]);
+        assert_eq!((shown.code, shown.out.trim_end()), (0, server.bodies()[2].as_str()), "{}", shown.err);
+    }
+}
+
+#[test]
 fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
     let (place, server) = (Place::new("no-picture"), Server::start(Vec::new()));
     let work = place.work().display().to_string();

@@ -75,8 +75,23 @@ impl Conversation {
             return;
         }
         let Some(transcript) = &mut self.transcript else { return };
-        self.history.messages[self.written..].iter().for_each(|message| transcript.push(&self.pictures.fitting(message)));
+        for message in &self.history.messages[self.written..] {
+            let fitting = self.pictures.fitting(message);
+            transcript.push(&fitting);
+            self.pictures.write(&fitting);
+        }
         self.written = self.history.messages.len();
+    }
+
+    /// A request goes out.
+    pub fn ask(&mut self) {
+        self.pictures.ask();
+    }
+
+    /// The request was refused for what it holds. Answers with whether it can be made again without pictures that may be why.
+    /// In any case the transcript has to begin anew.
+    pub fn refuse(&mut self) -> bool {
+        self.pictures.refuse()
     }
 
     /// Adds `message` to `transcript`, as the model is sent it.
@@ -110,6 +125,7 @@ impl Conversation {
 
     /// The model says something; no calls are open.
     pub fn reply(&mut self, seq: Seq, parts: &[Said]) {
+        self.pictures.accept();
         self.calls = calls_of(seq, parts);
         self.history.rounds.push(Round { reply: seq, at: self.history.messages.len(), calls: Vec::new() });
         let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };

@@ -3,7 +3,23 @@
 use crate::harness::{Notes, fill};
 use model::{Message, SentPart, SentPicture};
 use std::borrow::Cow;
-use trace::{Contents, ModelSpec, Part};
+use std::collections::BTreeMap;
+use trace::{Contents, Digest, ModelSpec, Part};
+
+/// How a picture stands with the model that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It stands in the next request.
+    Written,
+    /// It stood in a request, and no usable reply came since.
+    Asked,
+    /// A usable reply followed.
+    Accepted,
+    /// The request that held it was refused, and perhaps for it.
+    Suspected,
+    /// Without it the request was answered.
+    Refused,
+}
 
 /// How parts of events become parts of messages.
 #[derive(Clone, Debug)]
@@ -13,19 +29,26 @@ pub(super) struct Pictures {
     lost: String,
     /// What is told instead of a picture that the model is not sent.
     unseen: String,
+    /// What is told instead of a picture that was refused.
+    refused: String,
     /// A file that is no picture.
     file: String,
     model: Option<ModelSpec>,
+    /// By the digests of their bytes.
+    standings: BTreeMap<Digest, Standing>,
 }
 
 impl Pictures {
     pub fn new(contents: Contents, notes: &Notes) -> Pictures {
-        let (lost, unseen, file) = (notes.lost_picture.clone(), notes.unseen_picture.clone(), notes.file.clone());
-        Pictures { contents, lost, unseen, file, model: None }
+        let (lost, unseen) = (notes.lost_picture.clone(), notes.unseen_picture.clone());
+        let (refused, file) = (notes.refused_picture.clone(), notes.file.clone());
+        Pictures { contents, lost, unseen, refused, file, model: None, standings: BTreeMap::new() }
     }
 
-    /// This model is sent messages from here on.
+    /// This model is sent all messages from here on, anew. Another one may take what the one before refused.
     pub fn fit(&mut self, model: &ModelSpec) {
+        let is_same = self.model.as_ref() == Some(model);
+        self.standings.retain(|_, standing| is_same && !matches!(standing, Standing::Written | Standing::Asked));
         self.model = Some(model.clone());
     }
 
@@ -46,7 +69,7 @@ impl Pictures {
     /// `message` with words for each picture that the model is not sent.
     pub fn fitting<'a>(&self, message: &'a Message) -> Cow<'a, Message> {
         let (Message::User(parts) | Message::Result { content: parts, .. }) = message else { return Cow::Borrowed(message) };
-        if parts.iter().all(|part| self.is_sent(part)) {
+        if !pictures(message).any(|sent| self.note(sent).is_some()) {
             return Cow::Borrowed(message);
         }
         let fitting: Vec<SentPart> = parts.iter().map(|part| self.told(part)).collect();
@@ -57,19 +80,69 @@ impl Pictures {
         })
     }
 
-    fn is_sent(&self, part: &SentPart) -> bool {
-        match (part, &self.model) {
-            (SentPart::Picture(sent), Some(model)) => model::takes(model, &sent.picture().media_type),
-            (SentPart::Picture(_), None) | (SentPart::Text(_), _) => true,
+    /// This message, as the model is sent it, stands in the next request.
+    pub fn write(&mut self, message: &Message) {
+        for sent in pictures(message) {
+            self.standings.entry(sent.digest()).or_insert(Standing::Written);
+        }
+    }
+
+    /// A request goes out with all that was written.
+    pub fn ask(&mut self) {
+        self.shift(Standing::Written, Standing::Asked);
+    }
+
+    /// The model read the request.
+    pub fn accept(&mut self) {
+        self.shift(Standing::Asked, Standing::Accepted);
+        self.shift(Standing::Suspected, Standing::Refused);
+    }
+
+    /// The request was refused for what it holds. Answers with whether that may be for its pictures; if it held none that
+    /// was not accepted before, those that were suspected have been cleared. Then the transcript has to begin anew.
+    pub fn refuse(&mut self) -> bool {
+        let are_suspected = self.shift(Standing::Asked, Standing::Suspected);
+        if !are_suspected {
+            self.standings.retain(|_, standing| *standing != Standing::Suspected);
+        }
+        are_suspected
+    }
+
+    /// Gives every picture that stands at `from` the standing `to`. Answers with whether there was one.
+    fn shift(&mut self, from: Standing, to: Standing) -> bool {
+        let shifted = self.standings.values_mut().filter(|standing| **standing == from).map(|standing| *standing = to);
+        shifted.count() > 0
+    }
+
+    /// What is told instead of a picture, if it is not sent.
+    fn note(&self, sent: &SentPicture) -> Option<&str> {
+        match self.standings.get(&sent.digest()) {
+            Some(Standing::Suspected | Standing::Refused) => Some(&self.refused),
+            Some(Standing::Written | Standing::Asked | Standing::Accepted) | None => {
+                let is_taken = self.model.as_ref().is_none_or(|model| model::takes(model, &sent.picture().media_type));
+                (!is_taken).then_some(self.unseen.as_str())
+            }
         }
     }
 
     fn told(&self, part: &SentPart) -> SentPart {
         match part {
-            SentPart::Picture(sent) if !self.is_sent(part) => {
-                SentPart::Text(fill(&self.unseen, &[("picture", &sent.picture().to_string())]))
-            }
-            SentPart::Picture(_) | SentPart::Text(_) => part.clone(),
+            SentPart::Picture(sent) => self
+                .note(sent)
+                .map_or_else(|| part.clone(), |note| SentPart::Text(fill(note, &[("picture", &sent.picture().to_string())]))),
+            SentPart::Text(_) => part.clone(),
         }
     }
+}
+
+/// The pictures of `message`.
+fn pictures(message: &Message) -> impl Iterator<Item = &SentPicture> {
+    let parts = match message {
+        Message::User(parts) | Message::Result { content: parts, .. } => parts.as_slice(),
+        Message::Reply { .. } => &[],
+    };
+    parts.iter().filter_map(|part| match part {
+        SentPart::Picture(sent) => Some(sent),
+        SentPart::Text(_) => None,
+    })
 }

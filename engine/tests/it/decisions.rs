@@ -1,6 +1,6 @@
 //! What follows from what, one line a case.
 
-use crate::story::{Story, check};
+use crate::story::{Story, check, pictures};
 use engine::{Act, Claiming, Next, decide};
 use expect_test::{Expect, expect};
 use trace::{
@@ -49,6 +49,44 @@ fn a_run_thinks_first_and_a_reply_without_calls_ends_it() {
     after(&begin(), expect!["think, 1000 tokens at most"]);
     after(&begin().said("done"), expect!["finish done"]);
     after(&checked().said("done"), expect![[r#"verify "done""#]]);
+}
+
+#[test]
+fn a_refused_request_is_made_again_without_the_pictures_that_no_reply_followed() {
+    let ask = |mut story: Story| {
+        let Next::Think(request) = decide(&story.progress) else { panic!("{}", say(&decide(&story.progress))) };
+        story.note(None, What::Asked(request.asked.clone()));
+        (story, request.body)
+    };
+    let refuse = |story: Story, status| {
+        let fault = Fault { class: FaultClass::Rejected, status: Some(status), request_id: None, message: "no".into() };
+        story.replied(Vec::new(), Stop::Error(fault))
+    };
+    let look = |story: Story| story.delivered(Delivery::Message { parts: pictures()[..1].to_vec() });
+    let (shown, told) = ("iVBORw0KGgo", "not shown, for the server refused it]");
+    let holds = |body: &str| (body.contains(shown), body.contains(told));
+    let ends = |story: Story| after(&story, expect!["finish infrastructure: no"]);
+    for status in [400, 415, 422] {
+        let (story, body) = ask(look(begin()));
+        assert_eq!(holds(&body), (true, false));
+        let (story, body) = ask(refuse(story, status));
+        assert_eq!(holds(&body), (false, true), "{status}");
+        // It was for the picture: it stays away, and the same one is not tried again.
+        let (after_it, body) = ask(look(story.clone().said("I see none").session()));
+        assert_eq!(holds(&body), (false, true));
+        ends(refuse(after_it, status));
+        // It was not for the picture, which is shown again once somebody goes on.
+        let story = refuse(story, status);
+        ends(story.clone());
+        let (story, body) = ask(story.session());
+        assert_eq!(holds(&body), (true, false));
+        // A picture that a reply followed is no reason.
+        ends(refuse(ask(story.said("a shape").message("and now?")).0, status));
+    }
+    ends(refuse(ask(look(begin())).0, 404));
+    ends(refuse(ask(begin()).0, 400));
+    // A picture that came after the request went out was not in it.
+    ends(refuse(look(ask(begin()).0), 400));
 }
 
 #[test]

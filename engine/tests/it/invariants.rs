@@ -182,8 +182,14 @@ impl World {
     fn replied(&mut self, input: u64, max_output: u64) -> Replied {
         let (parts, stop) = match self.choices.below(12) {
             0 => {
-                let class = [FaultClass::Unavailable, FaultClass::ContextFull, FaultClass::Interrupted][self.choices.below(3)];
-                (Vec::new(), Stop::Error(Fault { class, status: None, request_id: None, message: "trouble".into() }))
+                let classes = [FaultClass::Unavailable, FaultClass::ContextFull, FaultClass::Interrupted, FaultClass::Rejected];
+                let class = classes[self.choices.below(4)];
+                let status = (class == FaultClass::Rejected).then_some(400);
+                if status.is_some() {
+                    // Pictures may be told in words from here on, or no longer.
+                    self.last_body = None;
+                }
+                (Vec::new(), Stop::Error(Fault { class, status, request_id: None, message: "trouble".into() }))
             }
             1 => (self.parts(), Stop::Length),
             2 => (self.parts(), Stop::Refused),
@@ -477,6 +483,7 @@ impl World {
         let anew = render(model, &prompt);
         match model.images {
             Some(false) => prop_assert!(!request.body.contains("iVBORw0KGgo"), "a picture for a model that sees none"),
+            _ if request.body.contains("for the server refused it") => {}
             _ => prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew"),
         }
         if let Some(before) = &self.last_body {

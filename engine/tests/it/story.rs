@@ -100,6 +100,7 @@ pub fn called() -> Called {
 }
 
 /// A run without a disk, told event by event.
+#[derive(Clone)]
 pub struct Story {
     pub progress: Progress,
     pub events: Vec<Event>,
