@@ -12,12 +12,12 @@ pub(crate) struct History {
     pub messages: Vec<Message>,
     pub rounds: Vec<Round>,
     /// The account that stands in the place of rounds that went.
-    pub account: Option<Standing>,
+    pub account: Option<AccountPlace>,
 }
 
 /// Where an account stands, and from which reply on it tells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct AccountPlace {
     pub at: usize,
     pub first: Seq,
 }
@@ -68,7 +68,7 @@ impl History {
             if at == gone.start
                 && let Some((first, text)) = account
             {
-                kept.account = Some(Standing { at: kept.messages.len(), first });
+                kept.account = Some(AccountPlace { at: kept.messages.len(), first });
                 kept.messages.push(Message::User(vec![SentPart::text(text)]));
             }
             let round = rounds.next_if(|round| round.at == at);

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use trace::{Contents, Digest, ModelSpec, Part};
 
-/// How a picture stands with the model that is asked.
+/// How the model that is asked received a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Reception {
     /// It stands in the next request.
     Written,
     /// It stood in a request, and no usable reply came since.
@@ -35,20 +35,20 @@ pub(super) struct Pictures {
     file: String,
     model: Option<ModelSpec>,
     /// By the digests of their bytes.
-    standings: BTreeMap<Digest, Standing>,
+    receptions: BTreeMap<Digest, Reception>,
 }
 
 impl Pictures {
     pub fn new(contents: Contents, notes: &Notes) -> Pictures {
         let (lost, unseen) = (notes.lost_picture.clone(), notes.unseen_picture.clone());
         let (refused, file) = (notes.refused_picture.clone(), notes.file.clone());
-        Pictures { contents, lost, unseen, refused, file, model: None, standings: BTreeMap::new() }
+        Pictures { contents, lost, unseen, refused, file, model: None, receptions: BTreeMap::new() }
     }
 
     /// This model is sent all messages from here on, anew. Another one may take what the one before refused.
     pub fn fit(&mut self, model: &ModelSpec) {
         let is_same = self.model.as_ref() == Some(model);
-        self.standings.retain(|_, standing| is_same && !matches!(standing, Standing::Written | Standing::Asked));
+        self.receptions.retain(|_, reception| is_same && !matches!(reception, Reception::Written | Reception::Asked));
         self.model = Some(model.clone());
     }
 
@@ -83,42 +83,42 @@ impl Pictures {
     /// This message, as the model is sent it, stands in the next request.
     pub fn write(&mut self, message: &Message) {
         for sent in pictures(message) {
-            self.standings.entry(sent.digest()).or_insert(Standing::Written);
+            self.receptions.entry(sent.digest()).or_insert(Reception::Written);
         }
     }
 
     /// A request goes out with all that was written.
     pub fn ask(&mut self) {
-        self.shift(Standing::Written, Standing::Asked);
+        self.shift(Reception::Written, Reception::Asked);
     }
 
     /// The model read the request.
     pub fn accept(&mut self) {
-        self.shift(Standing::Asked, Standing::Accepted);
-        self.shift(Standing::Suspected, Standing::Refused);
+        self.shift(Reception::Asked, Reception::Accepted);
+        self.shift(Reception::Suspected, Reception::Refused);
     }
 
     /// The request was refused for what it holds. Answers with whether that may be for its pictures; if it held none that
     /// was not accepted before, those that were suspected have been cleared. Then the transcript has to begin anew.
     pub fn refuse(&mut self) -> bool {
-        let are_suspected = self.shift(Standing::Asked, Standing::Suspected);
+        let are_suspected = self.shift(Reception::Asked, Reception::Suspected);
         if !are_suspected {
-            self.standings.retain(|_, standing| *standing != Standing::Suspected);
+            self.receptions.retain(|_, reception| *reception != Reception::Suspected);
         }
         are_suspected
     }
 
-    /// Gives every picture that stands at `from` the standing `to`. Answers with whether there was one.
-    fn shift(&mut self, from: Standing, to: Standing) -> bool {
-        let shifted = self.standings.values_mut().filter(|standing| **standing == from).map(|standing| *standing = to);
+    /// Gives every picture that was received as `from` the reception `to`. Answers with whether there was one.
+    fn shift(&mut self, from: Reception, to: Reception) -> bool {
+        let shifted = self.receptions.values_mut().filter(|reception| **reception == from).map(|reception| *reception = to);
         shifted.count() > 0
     }
 
     /// What is told instead of a picture, if it is not sent.
     fn note(&self, sent: &SentPicture) -> Option<&str> {
-        match self.standings.get(&sent.digest()) {
-            Some(Standing::Suspected | Standing::Refused) => Some(&self.refused),
-            Some(Standing::Written | Standing::Asked | Standing::Accepted) | None => {
+        match self.receptions.get(&sent.digest()) {
+            Some(Reception::Suspected | Reception::Refused) => Some(&self.refused),
+            Some(Reception::Written | Reception::Asked | Reception::Accepted) | None => {
                 let is_taken = self.model.as_ref().is_none_or(|model| model::takes(model, &sent.picture().media_type));
                 (!is_taken).then_some(self.unseen.as_str())
             }

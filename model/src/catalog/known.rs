@@ -16,8 +16,10 @@ pub struct Known {
     /// The name that requests carry.
     pub name: String,
     /// The window in tokens.
+    #[serde(default, deserialize_with = "tokens")]
     pub context: Option<u64>,
     /// The most tokens of a reply.
+    #[serde(default, deserialize_with = "tokens")]
     pub max_output: Option<u64>,
     /// The reasoning effort that requests ask for.
     pub effort: Option<String>,
@@ -84,6 +86,11 @@ impl TryFrom<String> for Dollars {
         let wrong = || format!("`{text}` is no price: dollars for a million tokens are expected, such as \"1.25\"");
         nano(&text).map(Dollars).ok_or_else(wrong)
     }
+}
+
+/// A number of tokens, which is not zero.
+fn tokens<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    std::num::NonZeroU64::deserialize(deserializer).map(|tokens| Some(tokens.get()))
 }
 
 /// The provider of a row must be one whose models have rows.

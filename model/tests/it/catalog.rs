@@ -176,7 +176,8 @@ fn what_is_wrong_in_a_table_is_told_with_its_place_and_what_was_meant() {
         expect![[r#"4:9: `a lot` is no price: dollars for a million tokens are expected, such as "1.25""#]],
     );
     told(&row("input = \"1.25\""), expect!["1:1: openai/new has only half a price: both `input` and `output` are needed"]);
-    told(&row("context = \"big\""), expect![[r#"4:11: invalid type: string "big", expected u64"#]]);
+    told(&row("context = 0"), expect!["4:11: invalid value: integer `0`, expected a nonzero u64"]);
+    told(&row("context = \"big\""), expect![[r#"4:11: invalid type: string "big", expected a nonzero u64"#]]);
     told(
         "[[model]]\nprovider = \"openai-chat\"\nname = \"x\"",
         expect![[r#"2:12: no models are kept under the provider "openai-chat": did you mean "openai"?"#]],
