@@ -75,12 +75,12 @@ impl<'p> Scales<'p> {
         let head = transcript.tokens();
         let whole: Vec<u64> = history.messages.iter().map(|message| weigh(&mut transcript, message)).collect();
         let mut transcript = begin()?;
-        let short = history.messages.iter().zip(&long).map(|(message, call)| match (message, call) {
+        let short = history.messages.iter().zip(&long).zip(&whole).map(|((message, call), whole)| match (message, call) {
             (Message::Result { id, status, content }, Some(call)) => {
                 let content = shortened(content, *call, settings.head_bytes, settings.tail_bytes, notes);
                 weigh(&mut transcript, &Message::Result { id: id.clone(), status: *status, content })
             }
-            _ => weigh(&mut transcript, message),
+            _ => *whole,
         });
         let short = short.collect();
         Some(Scales { progress, history, settings, notes, head, whole, short, long })
