@@ -180,25 +180,33 @@ impl Told<'_> {
     }
 
     /// As much of it as has about `most` bytes, with as many more for the words of the person, and where all of it is to be
-    /// had: under `at`. Older lines go first.
+    /// had: under `at`. The plan has half of them at most, and older lines go first.
     pub fn within(&self, most: usize, at: Seq) -> String {
-        let (mut left, mut kept) = ([most, most], Vec::new());
+        let (mut left, mut said, mut plan) = (most, most, most / 2);
+        let mut kept = Vec::new();
         for line in self.lines.iter().rev() {
-            let is_said = line.section() == Section::Said;
-            let left = &mut left[usize::from(is_said)];
-            if *left == 0 {
+            let section = line.section();
+            let pot = match section {
+                Section::Said => &mut said,
+                Section::Plan => &mut plan,
+                Section::Read | Section::Changed | Section::Ran | Section::Refused => &mut left,
+            };
+            if *pot == 0 {
                 continue;
             }
             let words = line.words(self.notes);
             // A long message of the person keeps its beginning and its end.
-            let words = if is_said && words.len() > most / 2 { cut(&words, most / 4, self.notes) } else { words };
-            match left.checked_sub(words.len() + 1) {
-                Some(rest) => {
-                    *left = rest;
-                    kept.push((line.section(), words));
-                }
-                None => *left = 0,
+            let is_long = section == Section::Said && words.len() > most / 2;
+            let words = if is_long { cut(&words, most / 4, self.notes) } else { words };
+            let Some(rest) = pot.checked_sub(words.len() + 1) else {
+                *pot = 0;
+                continue;
+            };
+            *pot = rest;
+            if section == Section::Plan {
+                left -= words.len() + 1;
             }
+            kept.push((section, words));
         }
         kept.reverse();
         let gone = self.lines.len() - kept.len();

@@ -27,8 +27,8 @@ struct Scales<'p> {
     settings: &'p FoldSettings,
     notes: &'p Notes,
     /// What stands before the messages.
-    head: u64,
-    whole: Vec<u64>,
+    head: &'p Transcript,
+    whole: &'p [u64],
     short: Vec<u64>,
     /// The calls whose results are long.
     long: Vec<Option<Seq>>,
@@ -65,20 +65,18 @@ impl<'p> Scales<'p> {
             };
             call.take_if(|_| !is_long);
         }
-        let begin = || Some(Transcript::new(progress.model()?, progress.system(), progress.tools(), progress.output_schema()));
-        let weigh = |transcript: &mut Transcript, message: &Message| {
+        let head = progress.head()?;
+        let whole = progress.weights();
+        let mut transcript = head.clone();
+        let mut weigh = |message: &Message| {
             let before = transcript.tokens();
-            progress.push(transcript, message);
+            progress.push(&mut transcript, message);
             transcript.tokens() - before
         };
-        let mut transcript = begin()?;
-        let head = transcript.tokens();
-        let whole: Vec<u64> = history.messages.iter().map(|message| weigh(&mut transcript, message)).collect();
-        let mut transcript = begin()?;
-        let short = history.messages.iter().zip(&long).zip(&whole).map(|((message, call), whole)| match (message, call) {
+        let short = history.messages.iter().zip(&long).zip(whole).map(|((message, call), whole)| match (message, call) {
             (Message::Result { id, status, content }, Some(call)) => {
                 let content = shortened(content, *call, settings.head_bytes, settings.tail_bytes, notes);
-                weigh(&mut transcript, &Message::Result { id: id.clone(), status: *status, content })
+                weigh(&Message::Result { id: id.clone(), status: *status, content })
             }
             _ => *whole,
         });
@@ -129,7 +127,7 @@ impl<'p> Scales<'p> {
     /// As little of `choice` as brings the request to `goal` tokens, if all of it does.
     fn fitting(&self, choice: &Choice, goal: u64) -> Option<Cut> {
         let may = |at: usize| choice.outputs.contains(&at) && self.long[at].is_some() && self.short[at] < self.whole[at];
-        let fits = |tokens: u64| self.progress.size_of(self.head + tokens) <= goal;
+        let fits = |tokens: u64| self.progress.size_of(self.head.tokens() + tokens) <= goal;
         let Some(first) = choice.first else {
             // The oldest go first, and no more than have to.
             let mut tokens: u64 = self.whole.iter().sum();
@@ -203,11 +201,9 @@ impl<'p> Scales<'p> {
             method,
         };
         let kept = self.history.folded(&folded, self.notes);
-        if let Some(model) = progress.model() {
-            let mut transcript = Transcript::new(model, progress.system(), progress.tools(), progress.output_schema());
-            kept.messages.iter().for_each(|message| progress.push(&mut transcript, message));
-            folded.after = progress.size_of(transcript.tokens());
-        }
+        let mut transcript = self.head.clone();
+        kept.messages.iter().for_each(|message| progress.push(&mut transcript, message));
+        folded.after = progress.size_of(transcript.tokens());
         folded
     }
 }

@@ -79,6 +79,16 @@ impl Progress {
         &self.conversation.history().messages
     }
 
+    /// What stands before the conversation in every request.
+    pub(crate) fn head(&self) -> Option<&Transcript> {
+        self.conversation.head()
+    }
+
+    /// The tokens that each message adds to a request.
+    pub(crate) fn weights(&self) -> &[u64] {
+        self.conversation.weights()
+    }
+
     /// Adds `message` to a transcript, as the model is sent it.
     pub(crate) fn push(&self, transcript: &mut Transcript, message: &Message) {
         self.conversation.push(transcript, message);

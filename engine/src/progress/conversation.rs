@@ -14,10 +14,12 @@ pub(super) struct Conversation {
     /// How parts of events become parts of messages.
     pictures: Pictures,
     history: History,
-    /// The final messages of the history, as the model is sent them.
+    /// What stands before them in every request to the model.
+    head: Option<Transcript>,
+    /// The same with the final messages of the history, as the model is sent them.
     transcript: Option<Transcript>,
-    /// How many of them stand in `transcript`.
-    written: usize,
+    /// The tokens that each of these messages adds to it.
+    weights: Vec<u64>,
     /// Messages that came while calls were open; they stand after the observations.
     held: Vec<Message>,
     /// The calls of the last reply.
@@ -27,7 +29,7 @@ pub(super) struct Conversation {
 impl Conversation {
     pub fn new(pictures: Pictures) -> Conversation {
         let (history, held, calls) = (History::default(), Vec::new(), Vec::new());
-        Conversation { pictures, history, transcript: None, written: 0, held, calls }
+        Conversation { pictures, history, head: None, transcript: None, weights: Vec::new(), held, calls }
     }
 
     pub fn history(&self) -> &History {
@@ -37,6 +39,16 @@ impl Conversation {
     /// The conversation up to its last final message, as the model is sent it.
     pub fn transcript(&self) -> Option<&Transcript> {
         self.transcript.as_ref()
+    }
+
+    /// What stands before the conversation.
+    pub fn head(&self) -> Option<&Transcript> {
+        self.head.as_ref()
+    }
+
+    /// The tokens that each message adds, as far as they are final.
+    pub fn weights(&self) -> &[u64] {
+        &self.weights
     }
 
     /// The calls of the last reply.
@@ -55,9 +67,10 @@ impl Conversation {
 
     /// This model is asked from here on: it is sent all of the conversation in its own form.
     pub fn begin(&mut self, model: &ModelSpec, system: &str, tools: &[ToolSpec], schema: Option<&Value>) {
-        self.transcript = Some(Transcript::new(model, system, tools, schema));
+        self.head = Some(Transcript::new(model, system, tools, schema));
+        self.transcript.clone_from(&self.head);
+        self.weights.clear();
         self.pictures.fit(model);
-        self.written = 0;
     }
 
     /// What only the wire of its own provider understands stands for nothing any more.
@@ -75,12 +88,13 @@ impl Conversation {
             return;
         }
         let Some(transcript) = &mut self.transcript else { return };
-        for message in &self.history.messages[self.written..] {
+        for message in &self.history.messages[self.weights.len()..] {
             let fitting = self.pictures.fitting(message);
+            let before = transcript.tokens();
             transcript.push(&fitting);
+            self.weights.push(transcript.tokens() - before);
             self.pictures.write(&fitting);
         }
-        self.written = self.history.messages.len();
     }
 
     /// A request goes out.

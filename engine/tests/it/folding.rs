@@ -324,3 +324,30 @@ fn another_model_is_folded_for_whatever_the_one_before_was_folded_for() {
     let folded = plan(&story);
     assert!(folded.after <= 1_500, "{folded:?}");
 }
+
+#[test]
+fn a_long_plan_leaves_half_of_an_account_to_what_happened() {
+    let item = |number: usize| format!(r#"{{"text":"step {number} {}","status":"pending"}}"#, "x".repeat(180));
+    let items: Vec<String> = (0..50).map(item).collect();
+    let plan = format!(r#"plan {{"items":[{}]}}"#, items.join(","));
+    let mut story = begin(16_000).called(&[&plan]).began(0).told(0, Status::Ok, "noted");
+    let account = loop {
+        let at = story.progress.next_seq();
+        story = match decide(&story.progress) {
+            Next::Fold(_) => fold(story),
+            _ => round(story, &format!("c{at}"), 60),
+        };
+        if story.progress.told(at).is_some() {
+            break story.progress.messages().iter().find_map(|message| match message {
+                Message::User(parts) => Some(model::text_of(parts)).filter(|text| text.contains("step 49")),
+                Message::Reply { .. } | Message::Result { .. } => None,
+            });
+        }
+    };
+    let account = account.expect("the account tells the end of the plan");
+    let lines = |end: &str| account.lines().filter(|line| line.ends_with(end)).map(|line| line.len() + 1).sum::<usize>();
+    let most = 16_000 / 10 * 3;
+    let (plan, whole) = (lines(" (to do)"), account.len());
+    assert!((most / 3..=most / 2).contains(&plan), "{plan} of {most} bytes\n{account}");
+    assert!((most * 9 / 10..=most + 500).contains(&whole), "{whole} of {most} bytes\n{account}");
+}
