@@ -27,6 +27,9 @@ use walls::Walls;
 const LARGE: u64 = 1_000_000;
 const SMALL: u64 = 32_768;
 
+/// At most so many runs with folds on each wire: they are long.
+const FOLDING_RUNS: usize = 3;
+
 /// How much to measure.
 pub struct Wish {
     runs: usize,
@@ -113,7 +116,7 @@ struct Report {
     fresh: Figures,
     /// One long run for each wire.
     long: Vec<Long>,
-    /// One run for each wire in a small window.
+    /// Runs on each wire in a small window.
     folds: Vec<Folds>,
     /// One `fdatasync` after a small append, in milliseconds.
     fdatasync_ms: f64,
@@ -144,10 +147,13 @@ pub fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
     let measured = |(way, runs): (&Way, Vec<Figures>)| Measured { way: *way, median: Figures::median(&runs), runs };
     eprintln!("{} turns, each wire", wish.long);
     let long = |wire: &Wire| long::measure(&setting(Way { wire: *wire, durability: Durability::Process }, wish.long));
-    eprintln!("{} turns in a window of {SMALL} tokens, each wire", wish.folding);
+    eprintln!("{} turns in a window of {SMALL} tokens, each wire, {} times", wish.folding, wish.runs.min(FOLDING_RUNS));
     let folding = |wire: &Wire| {
         let way = Way { wire: *wire, durability: Durability::Process };
-        folds::measure(&Setting { context: SMALL, usage: Usage::Cached, ..setting(way, wish.folding) })
+        folds::measure(
+            &Setting { context: SMALL, usage: Usage::Cached, ..setting(way, wish.folding) },
+            wish.runs.min(FOLDING_RUNS),
+        )
     };
     let report = Report {
         turns: wish.turns,
