@@ -13,8 +13,8 @@ pub enum Next {
     Think(Box<Request>),
     /// Ask another model from here on.
     Switch {
-        /// The reply that had no usable answer.
-        at: Seq,
+        /// The reply that had no usable answer; `None` where no reply is the reason, but what is to be sent next.
+        at: Option<Seq>,
         /// Who is asked, and why.
         to: Switched,
     },
@@ -88,7 +88,7 @@ pub fn decide(progress: &Progress) -> Next {
     match fit(progress) {
         Fit::Fits => {}
         Fit::Fold(folded) => return Next::Fold(folded),
-        Fit::Full(reason) => return Next::Finish(Outcome::ContextFull { reason }),
+        Fit::Full(why) => return widen(progress, why),
     }
     match Request::next(progress) {
         Ok(request) => Next::Think(Box::new(request)),
@@ -155,9 +155,20 @@ fn judge(claim: &Claim, progress: &Progress) -> Option<Next> {
 
 /// The model to fall back on, where the one that was asked is not to be had and another one is left.
 fn switch(progress: &Progress) -> Option<Next> {
-    let (at, fault, model) = (progress.fault_at()?, progress.fault()?, progress.fallback().first()?);
+    let (at, fault, model) = (progress.fault_at(), progress.fault()?, progress.fallback().first()?);
     let to = Switched { model: Box::new(model.clone()), why: fault.message.clone() };
     is_not_to_be_had(fault).then_some(Next::Switch { at, to })
+}
+
+/// What comes where the window is full and folding does not help any more: the first model that is left and has a larger
+/// window, or the end.
+fn widen(progress: &Progress, why: String) -> Next {
+    let larger = progress.fallback().iter().find(|model| model.window() > progress.window());
+    let Some(model) = larger else {
+        let reason = format!("{why}; go on with a larger window (--context) or another model (--model)");
+        return Next::Finish(Outcome::ContextFull { reason });
+    };
+    Next::Switch { at: progress.fault_at(), to: Switched { model: Box::new(model.clone()), why } }
 }
 
 /// Whether a fault says that this model cannot be asked, now or with this account, and nothing against what it is asked.

@@ -23,7 +23,7 @@ pub(crate) enum Fit {
     Fits,
     /// It does, once the history is folded.
     Fold(Box<Folded>),
-    /// It does not, and folding does not help any more: why, for a person.
+    /// It does not, and folding does not help any more: why, in words.
     Full(String),
 }
 
@@ -45,18 +45,23 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
                 format!("about {size} tokens are to be sent, {kept}, and the window has {window}")
             }
         };
-        Fit::Full(format!("{what}; {why}; go on with a larger window (--context) or another model (--model)"))
+        Fit::Full(format!("{what}; {why}"))
     };
+    let holds_short_reply = |window: u64| size.saturating_add(room(window).min(GOOD_OUTPUT)) <= window && !refused;
     if progress.refusals() > REFUSALS {
         return full("the history was folded twice for it");
     }
     if progress.folds_in_vain() {
+        // A request that goes out all the same makes the history longer, so this comes to its end without a fold.
+        if holds_short_reply(window) {
+            return Fit::Fits;
+        }
         return full("it was folded twice, and nothing new was learned or done between and since");
     }
     match plan::plan(progress, window, window - room(window)) {
         Some(folded) => Fit::Fold(Box::new(folded)),
         // What was refused once may be tried again in another turn of the user, where nothing else is left.
-        None if size.saturating_add(room(model.window()).min(GOOD_OUTPUT)) <= model.window() && !refused => Fit::Fits,
+        None if holds_short_reply(model.window()) => Fit::Fits,
         None => full("nothing of the history can be folded"),
     }
 }

@@ -18,7 +18,7 @@ pub async fn run(engine: &Engine<'_>, run: &mut Run) -> Result<Outcome, EngineEr
         take_in(engine, run)?;
         match decide(run.progress()) {
             Next::Think(request) => think(engine, run, *request).await?,
-            Next::Switch { at, to } => run.note(Some(at), What::Switched(to)).map(|_| ())?,
+            Next::Switch { at, to } => run.note(at, What::Switched(to)).map(|_| ())?,
             Next::Fold(folded) => run.note(None, What::Folded(*folded)).map(|_| ())?,
             Next::Act(Act::Serve(calls)) => serve(engine, run, &calls).await?,
             Next::Act(Act::Ask(call)) => ask(engine, run, &call).await?,

@@ -92,7 +92,8 @@ kinds! {
     Asked(Asked),
     /// The model answered, or there is no usable answer.
     Replied(Replied),
-    /// Another model is asked from here on, because the one before is not to be had.
+    /// Another model is asked from here on, because the one before is not to be had, or its window is full. Its cause is the
+    /// reply that had no usable answer; it has none where no reply is the reason, but a history that fits no more.
     Switched(Switched),
     /// A call wants more than is granted, and somebody is asked.
     ApprovalAsked(ApprovalAsked),
@@ -206,9 +207,11 @@ pub struct Asked {
 /// Another model takes over. It stays so, in later sessions too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switched {
-    /// The model that is asked from here on: the first of those that were left to fall back on.
+    /// The model that is asked from here on: the first of those that were left to fall back on, or, where a window was full,
+    /// the first of them that has a larger one. Those that were passed over are still left.
     pub model: Box<ModelSpec>,
-    /// Why the one before is not to be had, in words: those of the reply that had no usable answer.
+    /// Why the one before is asked no more, in words: those of the reply that had no usable answer, or why nothing makes the
+    /// history fit.
     pub why: String,
 }
 

@@ -185,7 +185,7 @@ impl Story {
                 self.replied(replied, attempts)
             }
             What::Switched(Switched { model, why }) => {
-                let told = format!("now asks {}, for the model before is not to be had: {why}", model.id);
+                let told = format!("now asks {} instead: {why}", model.id);
                 self.paint(Look::Bad, &self.prose(&told, OUTPUT_LINES, "! "))
             }
             What::Called(called) => {

@@ -134,6 +134,46 @@ fn a_server_that_stays_overloaded_is_left_and_two_runs_give_the_same_bytes() {
 }
 
 #[test]
+fn a_window_that_is_full_is_left_for_a_larger_one() {
+    let task = "look at this line\n".repeat(700);
+    let words = "now asks anthropic/scripted instead: about ";
+    // By what is known of the window: nobody is asked in vain.
+    let two = Two::new("full", [Wire::Chat, Wire::Messages], [Vec::new(), vec![bash("echo two >> ran")]]);
+    let run = |two: &Two, more: &[&str]| {
+        let work = two.place.work().display().to_string();
+        let args =
+            ["run", &task, "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", two.models[1]];
+        two.start(&[&args, more].concat())
+    };
+    let called = run(&two, &["--context", "4000"]);
+    assert_eq!((called.code, two.servers[0].bodies().len(), two.place.read("ran").as_str()), (0, 0, "two\n"), "{called:?}");
+    assert!(called.err.contains(words) && called.err.contains("and the window has 4000"), "{}", called.err);
+    assert!(!called.err.contains("--context N says otherwise\n! "), "nobody has to do anything: {}", called.err);
+    assert_eq!(switches(&two.place.events()), ["anthropic/scripted after None"]);
+    let events = two.start(&["show", "--last", "--events"]).out;
+    assert!(events.contains("Switched        to anthropic/scripted: about "), "{events}");
+    let shown = two.start(&["show", "--last"]).out;
+    assert!(shown.contains(words), "{shown}");
+    let resumed = two.start(&["resume", "--last", "--config", "none", "-m", "and now?"]);
+    assert_eq!((resumed.code, two.servers[0].bodies().len(), two.servers[1].bodies().len()), (0, 0, 3), "it sticks: {resumed:?}");
+    two.every_body_is_rebuilt();
+
+    // By what the server says.
+    let too_long = Answer {
+        status: Some(400),
+        error: Some("This model's maximum context length is 8 tokens, context_length_exceeded".into()),
+        ..Answer::default()
+    };
+    let two = Two::new("too-long", [Wire::Chat, Wire::Messages], [vec![too_long], Vec::new()]);
+    let called = run(&two, &["--context", "30000"]);
+    assert_eq!((called.code, two.servers[0].faults(), two.servers[1].bodies().len()), (0, 1, 1), "{called:?}");
+    assert_eq!(switches(&two.place.events()), ["anthropic/scripted after Some(2)"]);
+    two.every_body_is_rebuilt();
+    let shown = two.start(&["show", "--last"]).out;
+    assert!(shown.contains("now asks anthropic/scripted instead: ") && shown.contains("maximum context length"), "{shown}");
+}
+
+#[test]
 fn a_list_that_is_used_up_ends_the_run_as_it_would_without_one() {
     let two = Two::new("used-up", [Wire::Messages, Wire::Gemini], [vec![used_up()], vec![used_up()]]);
     let called = two.run(&["--json"]);

@@ -21,7 +21,8 @@ fn say(next: &Next) -> String {
     let ids = |calls: &[engine::OpenCall]| calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>().join(" ");
     match next {
         Next::Think(request) => format!("think, {} tokens at most", request.asked.max_output),
-        Next::Switch { at, to } => format!("switch to {} after {at}: {}", to.model.id, to.why),
+        Next::Switch { at: Some(at), to } => format!("switch to {} after {at}: {}", to.model.id, to.why),
+        Next::Switch { at: None, to } => format!("switch to {}: {}", to.model.id, to.why),
         Next::Fold(folded) => format!("fold from {} to {} tokens", folded.before, folded.after),
         Next::Act(Act::Serve(calls)) => format!("serve {}", ids(calls)),
         Next::Act(Act::Ask(call)) => format!("ask for {}", call.id),
@@ -251,6 +252,38 @@ fn a_model_that_is_not_to_be_had_is_fallen_back_from_in_the_order_of_the_list() 
         ],
     );
     after(&with_fallback().fault(FaultClass::Refused), expect!["finish refused: trouble"]);
+}
+
+#[test]
+fn a_window_that_is_full_is_fallen_back_from_to_the_first_larger_one() {
+    let of = |id: &str, context: u64| ModelSpec { id: id.into(), context: Some(context), ..crate::story::model() };
+    let begin = |fallback: &[(&str, u64)]| {
+        let fallback = fallback.iter().map(|(id, context)| of(id, *context)).collect();
+        Story::of(Started { model: of("a", 8_000), fallback, ..crate::story::started(limits(9), Vec::new()) })
+    };
+    let long = "words ".repeat(10_000);
+    let full = begin(&[("small", 8_000), ("larger", 12_000), ("largest", 100_000)]).message(&long);
+    let why = expect![
+        "switch to larger: about 20506 tokens are to be sent, 1000 more are kept for the reply, and the window has 8000; nothing of the history can be folded"
+    ];
+    after(&full, why);
+    let full = full.switched();
+    let why = expect![
+        "switch to largest: about 20506 tokens are to be sent, 1000 more are kept for the reply, and the window has 12000; nothing of the history can be folded"
+    ];
+    after(&full, why);
+    // It sticks; and one that was passed over is still there for the day on which this one is not to be had.
+    let largest = full.switched().said("done").message("and now?");
+    after(&largest, expect!["think, 1000 tokens at most"]);
+    let small = largest.fault(FaultClass::Unavailable);
+    after(&small, expect!["switch to small after 6: trouble"]);
+    // What a server refuses counts as its window, whatever the table says; the reply that says so is the cause.
+    let mut refused = begin(&[("small", 8_000)]);
+    let Next::Think(request) = decide(&refused.progress) else { panic!("it fits") };
+    refused.note(None, What::Asked(request.asked));
+    let refused = refused.fault(FaultClass::ContextFull);
+    after(&refused, expect!["switch to small after 2: trouble; nothing of the history can be folded"]);
+    after(&refused.switched(), expect!["think, 1000 tokens at most"]);
 }
 
 #[test]

@@ -232,6 +232,33 @@ fn b6_two_folds_without_anything_new_are_the_last() {
 }
 
 #[test]
+fn b6_folds_in_vain_end_a_run_only_where_not_even_a_short_reply_fits() {
+    let begin = || {
+        let model = ModelSpec { context: Some(8_000), max_output: 2_000, ..model() };
+        Story::of(Started { model, ..started(Limits::default(), Vec::new()) })
+    };
+    let mut story = begin();
+    let mut files = ["a", "b", "c", "d", "e"].iter().cycle();
+    let (mut folds, mut short) = (0, 0);
+    loop {
+        match decide(&story.progress) {
+            Next::Think(request) => {
+                assert!(request.asked.max_output >= 1_000, "{}", request.asked.max_output);
+                assert!(story.progress.size() + request.asked.max_output <= 8_000, "it fits");
+                short += u32::from(request.asked.max_output < 2_000);
+                story = round(story, &format!("cat {}", files.next().unwrap()), if short > 0 { 600 } else { 3_000 });
+            }
+            Next::Fold(_) => (story, folds) = (fold(story), folds + 1),
+            Next::Finish(Outcome::ContextFull { .. }) => break,
+            other => panic!("{other:?}"),
+        }
+        assert!(folds < 20 && short < 20, "it goes on for ever");
+    }
+    assert!(short > 0, "a short reply was tried after {folds} folds");
+    assert!(story.progress.size() + 1_024 > 8_000, "{}", story.progress.size());
+}
+
+#[test]
 fn b6_what_was_forgotten_may_be_looked_at_once_more() {
     let read = |story: Story, file: &str| match decide(&story.progress) {
         Next::Fold(_) => round(fold(story), &format!("cat {file}"), 10_500),

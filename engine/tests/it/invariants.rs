@@ -317,8 +317,10 @@ impl World {
             }
             Next::Switch { at, to } => {
                 let left = self.story.progress.fallback().len();
+                let window = self.story.progress.window();
+                prop_assert!(at.is_some() || to.model.window() > window, "a full window is left for one that is no larger");
                 self.change(&to.model);
-                self.note(Some(at), What::Switched(to));
+                self.note(at, What::Switched(to));
                 prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
             }
             Next::Fold(folded) => self.fold(*folded)?,

@@ -238,7 +238,7 @@ impl Story {
     /// The next model of the list took over, as was decided.
     pub fn switched(mut self) -> Story {
         let engine::Next::Switch { at, to } = engine::decide(&self.progress) else { panic!("there is no reason to switch") };
-        self.note(Some(at), What::Switched(to));
+        self.note(at, What::Switched(to));
         self
     }
 
