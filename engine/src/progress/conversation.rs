@@ -73,7 +73,7 @@ impl Conversation {
         self.pictures.fit(model);
     }
 
-    /// What only the wire of its own provider understands stands for nothing any more.
+    /// What only the model understands that said it stands for nothing any more.
     pub fn drop_opaque(&mut self) {
         for message in &mut self.history.messages {
             if let Message::Reply { parts, .. } = message {

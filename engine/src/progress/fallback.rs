@@ -5,10 +5,10 @@ use super::size::Size;
 use trace::{ModelSpec, Switched};
 
 impl Progress {
-    /// Another model is asked from here on: it is sent all of the conversation in its own form. What only the provider of
-    /// the one before understands is left out from then on, for it stands for nothing elsewhere, or is refused.
+    /// Another model is asked from here on: it is sent all of the conversation in its own form. What only the one before
+    /// understands is left out from then on, for it stands for nothing elsewhere, or is refused.
     pub(super) fn change_model(&mut self, model: &ModelSpec) {
-        if self.model.as_ref().is_some_and(|before| before.provider != model.provider) {
+        if self.model.as_ref().is_some_and(|before| !understands(model, before)) {
             self.conversation.drop_opaque();
         }
         self.fallback.retain(|other| other.id != model.id);
@@ -28,7 +28,7 @@ impl Progress {
         }
     }
 
-    /// The model before is not to be had, and its fault goes with it.
+    /// The model before is not asked any more, and its fault goes with it.
     pub(super) fn switch(&mut self, switched: &Switched) {
         self.turn.fault = None;
         self.change_model(&switched.model);
@@ -38,4 +38,10 @@ impl Progress {
     pub fn fallback(&self) -> &[ModelSpec] {
         &self.fallback
     }
+}
+
+/// Whether a model understands what another one keeps for itself: only where it is the same at the same place. One provider
+/// may serve models of several makers, and what a snapshot reads of an older one nobody promises.
+fn understands(model: &ModelSpec, other: &ModelSpec) -> bool {
+    (&model.provider, &model.base_url, &model.name) == (&other.provider, &other.base_url, &other.name)
 }

@@ -3,6 +3,7 @@
 use crate::story::{Story, check, pictures};
 use engine::{Act, Claiming, Next, decide};
 use expect_test::{Expect, expect};
+use serde_json::json;
 use trace::{
     Delivery, Exhausted, Fault, FaultClass, Finished, Limits, ModelSpec, Outcome, Said, Started, Status, Stop, Timestamp,
     Verdict, What,
@@ -287,19 +288,45 @@ fn a_window_that_is_full_is_fallen_back_from_to_the_first_larger_one() {
 }
 
 #[test]
-fn what_only_another_provider_understands_is_left_out_from_the_switch_on() {
-    let opaque = || Said::Opaque { wire: "openai-chat".into(), json: serde_json::json!({"reasoning_in": "reasoning"}) };
-    let parts = vec![Said::Text { text: "I look.".into() }, opaque()];
-    let kept = |story: &Story| {
-        let replies = story.progress.messages().iter().filter_map(|message| match message {
-            model::Message::Reply { parts, .. } => Some(parts.contains(&opaque())),
-            model::Message::User(_) | model::Message::Result { .. } => None,
-        });
-        replies.collect::<Vec<bool>>()
-    };
-    let story = with_fallback().replied(parts, Stop::End).message("and now?");
-    assert_eq!(kept(&story), [true]);
-    assert_eq!(kept(&story.fault(FaultClass::Unavailable).switched()), [false]);
+fn what_only_the_model_understands_that_said_it_is_left_out_from_the_switch_on() {
+    let kept = [
+        ("openai-chat", json!({"reasoning_in": "reasoning", "reasoning_details": [{"data": "c2ln"}]})),
+        ("openai-responses", json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"})),
+        ("anthropic-messages", json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
+        ("gemini", json!({"on": "text", "thoughtSignature": "c2ln"})),
+    ];
+    for (wire, json) in kept {
+        // Whoever serves all of them: an aggregator has models of many makers under its one name.
+        let model = |name: &str| ModelSpec {
+            id: format!("openrouter/{name}"),
+            name: name.into(),
+            wire: wire.into(),
+            provider: "openrouter".into(),
+            base_url: Some("https://one.example".into()),
+            ..crate::story::model()
+        };
+        let is_sent = |next: ModelSpec| {
+            let parts = vec![
+                Said::Reasoning { text: "hm".into() },
+                Said::Opaque { wire: wire.into(), json: json.clone() },
+                Said::Text { text: "I look.".into() },
+            ];
+            let fallback = vec![ModelSpec { id: "next/m".into(), ..next }];
+            let started = Started { model: model("maker/m-1"), fallback, ..crate::story::started(limits(9), Vec::new()) };
+            let story = Story::of(started).replied(parts, Stop::End).message("and now?");
+            let story = [story.clone(), story.fault(FaultClass::Unavailable).switched()];
+            story.map(|story| match decide(&story.progress) {
+                Next::Think(request) => request.body.contains("c2ln"),
+                next => panic!("{wire}: {}", say(&next)),
+            })
+        };
+        assert_eq!(is_sent(model("another/m")), [true, false], "{wire}");
+        assert_eq!(is_sent(model("maker/m-1-20261101")), [true, false], "{wire}: a snapshot is another model");
+        let elsewhere = ModelSpec { base_url: Some("https://two.example".into()), ..model("maker/m-1") };
+        assert_eq!(is_sent(elsewhere), [true, false], "{wire}: what serves it there is not known");
+        let same = ModelSpec { max_output: 2_000, ..model("maker/m-1") };
+        assert_eq!(is_sent(same), [true, true], "{wire}");
+    }
 }
 
 #[test]
