@@ -115,7 +115,12 @@ impl Http {
                     continue;
                 }
                 After::Wait(_) => FaultClass::Budget { which: Exhausted::Time },
-                After::Stop(class) => class,
+                After::Stop(class) => {
+                    if let FaultClass::Paused { until } = class {
+                        self.access.gate.close(&self.account, &self.spec.name, until);
+                    }
+                    class
+                }
             };
             let message = self.explain(class, &attempted, &trouble);
             return self.fault(sum, class, Some(attempted), message, ask.clock.elapsed() - begun);
@@ -127,13 +132,13 @@ impl Http {
         let mut waited = Duration::ZERO;
         loop {
             let (now, elapsed) = (ask.clock.now(), ask.clock.elapsed());
-            let Some(until) = self.access.gate.until(&self.account, now) else { return Ok(waited) };
+            let Some(until) = self.access.gate.until(&self.account, &self.spec.name, now) else { return Ok(waited) };
             let length = Duration::from_millis(until.unix_millis().abs_diff(now.unix_millis()));
             let reason = "another request was asked to wait";
             let told =
                 |advice: &str| format!("`{}` at {} was not asked: {reason} until {until}.{advice}", self.spec.name, self.url());
             if waited.saturating_add(length) > self.access.retry.wall {
-                return Err((FaultClass::Paused { until }, told(" Resume the run then.")));
+                return Err((FaultClass::Paused { until }, told(" Resume the run then; only a new process asks before.")));
             }
             if deadline.is_some_and(|end| elapsed.saturating_add(millis(length)) >= end) {
                 return Err((

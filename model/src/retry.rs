@@ -1,6 +1,7 @@
 //! When to ask again, and how long to wait before.
 
 use crate::trouble::{Kind, Trouble};
+use jiff::fmt::{rfc2822, strtime};
 use std::time::Duration;
 use trace::{Digest, FaultClass, Millis, Timestamp};
 
@@ -92,16 +93,33 @@ pub(crate) fn millis(length: Duration) -> Millis {
 /// The wait that headers ask for: `Retry-After` in seconds or as an HTTP date (counted from the server's own `Date` if it
 /// sent one, else from `now`), or `retry-after-ms`.
 pub(crate) fn told_in_headers<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
-    let number = |text: &str| text.trim().parse().ok().and_then(|count| Duration::try_from_secs_f64(count).ok());
+    let number = |text: &str| text.trim().parse().ok().and_then(seconds);
     if let Some(wait) = header("retry-after-ms").and_then(number) {
         return Some(wait / 1000);
     }
     let told = header("retry-after")?;
-    let date = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|moment| moment.timestamp().as_millisecond());
     number(told).or_else(|| {
-        let from = header("date").and_then(date).unwrap_or_else(|| now.unix_millis());
-        Some(Duration::from_millis(u64::try_from(date(told)?.saturating_sub(from)).unwrap_or(0)))
+        let from = header("date").and_then(moment).unwrap_or_else(|| now.unix_millis());
+        Some(Duration::from_millis(u64::try_from(moment(told)?.saturating_sub(from)).unwrap_or(0)))
     })
+}
+
+/// A wait of so many seconds. What is longer than can be told is as long as can be; what is no length of time is none.
+pub(crate) fn seconds(count: f64) -> Option<Duration> {
+    (count >= 0.0).then(|| Duration::try_from_secs_f64(count).unwrap_or(Duration::MAX))
+}
+
+/// Milliseconds since 1970 of a moment as HTTP or RFC 3339 write it. Some write the end of the year 9999 for never, whose
+/// last hours are no moment everywhere on earth: they are as late as can be told.
+pub(crate) fn moment(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let told = rfc2822::parse(text).map(|moment| moment.timestamp()).or_else(|_| text.parse());
+    let never = || {
+        let read = |form| strtime::parse(form, text).and_then(|told| told.to_datetime()).ok();
+        let told = ["%a, %d %b %Y %H:%M:%S GMT", "%Y-%m-%dT%H:%M:%SZ"].into_iter().find_map(read)?;
+        (told.year() == 9999).then_some(jiff::Timestamp::MAX)
+    };
+    told.ok().or_else(never).map(jiff::Timestamp::as_millisecond)
 }
 
 /// The wait that a sentence asks for: `try again in 17.252s`, `7m12s`, `retry after 20 seconds`.
@@ -128,7 +146,7 @@ fn length(mut text: &str) -> Option<Duration> {
             "d" | "day" | "days" => 86400.0,
             _ => return sum,
         };
-        let more = Duration::try_from_secs_f64(count * unit).ok()?;
+        let more = seconds(count * unit)?;
         sum = Some(sum.unwrap_or(Duration::ZERO).saturating_add(more));
         text = &rest[letters..];
     }
@@ -153,7 +171,7 @@ mod tests {
         assert_eq!(words("Please retry in 1 minute and"), Some(60.0));
         assert_eq!(words("try again in a moment"), None);
         assert_eq!(words("try again in 5 parsecs"), None);
-        assert_eq!(words("try again in 99999999999999999999999s"), None);
+        assert_eq!(words("try again in 99999999999999999999999s"), Some(Duration::MAX.as_secs_f64()));
         assert_eq!(words("Too many requests."), None);
     }
 
@@ -172,8 +190,23 @@ mod tests {
         assert_eq!(told(&[("retry-after", "Sun, 29 Nov 2026 12:01:00 GMT"), date]), Some(2.0));
         assert_eq!(told(&[("retry-after", "Sun, 29 Nov 2020 12:00:00 GMT")]), Some(0.0));
         assert_eq!(told(&[("retry-after", "-3")]), None);
-        assert_eq!(told(&[("retry-after", "soon")]), None);
+        for senseless in ["soon", "NaN", "-1e300", "Fri, 32 Dec 9999 00:00:00 GMT", "Sun, 31 Dec 9999 00:00:00 GMT"] {
+            assert_eq!(told(&[("retry-after", senseless)]), None, "{senseless}");
+        }
         assert_eq!(told(&[]), None);
+    }
+
+    #[test]
+    fn a_wait_that_has_no_end_pauses_a_run_until_the_last_moment_that_can_be_written() {
+        let never = ["1e300", "1e400", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "9999-12-31T23:59:59Z"];
+        for never in never {
+            let now = Timestamp::from_unix_millis(0);
+            let told = told_in_headers(|name| (name == "retry-after").then_some(never), now);
+            let trouble = Trouble { told, ..Trouble::new(Kind::Passing, "") };
+            let after = Retries::new(RetryBudget::default()).after(&trouble, now, 0, true, &Digest::of(b"body"));
+            let until = jiff::Timestamp::MAX.as_millisecond();
+            assert_eq!(after, After::Stop(FaultClass::Paused { until: Timestamp::from_unix_millis(until) }), "{never}");
+        }
     }
 
     proptest! {

@@ -76,8 +76,7 @@ pub(crate) fn told<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp)
         let reset = |limit: &str| {
             let field = |name: &str| header(&format!("anthropic-ratelimit-{limit}-{name}"));
             field("remaining").filter(|left| left.trim() == "0")?;
-            let moment: jiff::Timestamp = field("reset")?.trim().parse().ok()?;
-            u64::try_from(moment.as_millisecond().saturating_sub(now.unix_millis())).ok()
+            u64::try_from(retry::moment(field("reset")?)?.saturating_sub(now.unix_millis())).ok()
         };
         let waits = ["requests", "tokens", "input-tokens", "output-tokens"].into_iter().filter_map(reset);
         waits.max().map(Duration::from_millis)

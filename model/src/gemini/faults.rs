@@ -73,5 +73,5 @@ fn quotas(error: &Value) -> impl Iterator<Item = &str> {
 /// The wait that the details ask for, such as `36s`.
 fn delay(error: &Value) -> Option<Duration> {
     let seconds = details(error, "google.rpc.RetryInfo").find_map(|detail| detail["retryDelay"].as_str()?.strip_suffix('s'))?;
-    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+    retry::seconds(seconds.parse().ok()?)
 }

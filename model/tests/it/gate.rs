@@ -5,7 +5,7 @@ use model::{Access, Ask, Gate, Heard, Model, Purse, RetryBudget, connect};
 use std::sync::Mutex;
 use std::task::Waker;
 use std::time::Duration;
-use trace::{Clock, Exhausted, FaultClass, Millis, Pause, Replied, Stop, Timestamp};
+use trace::{Clock, Exhausted, FaultClass, Millis, ModelSpec, Pause, Replied, Stop, Timestamp};
 
 /// A clock that stands still until it is moved, and whose pauses end when it has come so far.
 #[derive(Clone, Default)]
@@ -157,18 +157,28 @@ fn who_cannot_wait_so_long_does_not_ask() {
 }
 
 #[test]
-fn a_wait_that_ends_the_run_is_kept_by_nobody_else() {
-    // The limit of a day is for that run to wait out; another model of the account may have its own.
+fn a_wait_that_ends_the_run_is_kept_by_whoever_asks_the_same_model() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"tomorrow"}}"#;
     let head = format!("HTTP/1.1 429 Too Many Requests\r\nretry-after: 86400\r\ncontent-length: {}\r\n\r\n", body.len());
-    let server = Server::start([Play::Bytes((head + body).into_bytes()), MESSAGES.file("text")]);
+    let server = Server::start([Play::Bytes((head + body).into_bytes()), MESSAGES.file("text"), MESSAGES.file("text")]);
     let access = Access::default();
     let (clock, ears) = (Moved::default(), Ears::default());
     run(async {
-        let model = || connect(MESSAGES.spec(&server.base_url), access.clone());
-        let paused = ask(&*model(), Purse::default(), &ears, &clock).await;
-        assert!(matches!(&paused.stop, Stop::Error(fault) if matches!(fault.class, FaultClass::Paused { .. })), "{paused:?}");
-        assert!(is_good(&ask(&*model(), Purse::default(), &ears, &clock).await));
+        let model = |name: &str| {
+            let spec = ModelSpec { name: name.to_owned(), ..MESSAGES.spec(&server.base_url) };
+            connect(spec, access.clone())
+        };
+        let tomorrow = FaultClass::Paused { until: clock.now().plus(86_400_000) };
+        for asked in ["The provider asks to wait until", "was not asked: another request was asked to wait until"] {
+            let paused = ask(&*model("one"), Purse::default(), &ears, &clock).await;
+            let Stop::Error(fault) = &paused.stop else { panic!("{paused:?}") };
+            assert!(fault.class == tomorrow && fault.message.contains(asked), "{fault:?}");
+            assert_eq!(server.requests().len(), 1, "it is asked once");
+        }
+        // It may have a limit of its own.
+        assert!(is_good(&ask(&*model("another"), Purse::default(), &ears, &clock).await));
+        clock.on(86_400_000);
+        assert!(is_good(&ask(&*model("one"), Purse::default(), &ears, &clock).await));
     });
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!((server.requests().len(), ears.all().len()), (3, 0));
 }
