@@ -189,20 +189,26 @@ pub fn providers() -> &'static [Provider] {
 /// input, for what a cache costs there is unknown.
 pub fn price(text: &str) -> Result<Price, String> {
     let wrong =
-        || format!("`{text}` is not a price: dollars for a million tokens of input and output are expected, such as 1.25,10");
-    let (input, output) = text.split_once(',').ok_or_else(wrong)?;
-    let (input, output) = (nano(input.trim()).ok_or_else(wrong)?, nano(output.trim()).ok_or_else(wrong)?);
+        |why: &str| format!("`{text}` {why}: dollars for a million tokens of input and output are expected, such as 1.25,10");
+    let (input, output) = text.split_once(',').ok_or_else(|| wrong("is no price"))?;
+    let nano = |text: &str| nano(text.trim()).map_err(wrong);
+    let (input, output) = (nano(input)?, nano(output)?);
     Ok(Price { input, cached: input, cache_write: input, output, long: None })
 }
 
-/// Nano-dollars a token from dollars a million tokens: the same number with three more decimals.
-fn nano(dollars: &str) -> Option<u64> {
+/// Nano-dollars a token from dollars a million tokens: the same number with three more decimals. An error says what the text
+/// is instead of a price.
+fn nano(dollars: &str) -> Result<u64, &'static str> {
     let (whole, part) = dollars.split_once('.').unwrap_or((dollars, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > 3 || !digits(whole) || !digits(part) {
-        return None;
+    if whole.is_empty() || !digits(whole) || !digits(part) {
+        return Err("is no price");
     }
-    format!("{whole}{part:0<3}").parse().ok()
+    let part = part.trim_end_matches('0');
+    if part.len() > 3 {
+        return Err("is too fine a price (three digits behind the point are kept: 0.001 is the least)");
+    }
+    format!("{whole}{part:0<3}").parse().map_err(|_| "is too high a price (18446744073709551 is the most)")
 }
 
 fn checked(base_url: &str) -> Result<String, CatalogError> {

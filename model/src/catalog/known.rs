@@ -83,8 +83,8 @@ impl TryFrom<String> for Dollars {
     type Error = String;
 
     fn try_from(text: String) -> Result<Dollars, String> {
-        let wrong = || format!("`{text}` is no price: dollars for a million tokens are expected, such as \"1.25\"");
-        nano(&text).map(Dollars).ok_or_else(wrong)
+        let wrong = |why| format!("`{text}` {why}: dollars for a million tokens are expected, such as \"1.25\"");
+        nano(&text).map(Dollars).map_err(wrong)
     }
 }
 

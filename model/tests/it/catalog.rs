@@ -175,6 +175,19 @@ fn what_is_wrong_in_a_table_is_told_with_its_place_and_what_was_meant() {
         &row("input = \"a lot\""),
         expect![[r#"4:9: `a lot` is no price: dollars for a million tokens are expected, such as "1.25""#]],
     );
+    told(
+        &row("input = \"0.0625\""),
+        expect![[
+            r#"4:9: `0.0625` is too fine a price (three digits behind the point are kept: 0.001 is the least): dollars for a million tokens are expected, such as "1.25""#
+        ]],
+    );
+    told(
+        &row("input = \"18446744073709552\""),
+        expect![[
+            r#"4:9: `18446744073709552` is too high a price (18446744073709551 is the most): dollars for a million tokens are expected, such as "1.25""#
+        ]],
+    );
+    assert!(with(&row("input = \"18446744073709551.615\"\noutput = \"1.2500\"")).is_ok(), "zeros say nothing");
     told(&row("input = \"1.25\""), expect!["1:1: openai/new has only half a price: both `input` and `output` are needed"]);
     told(&row("context = 0"), expect!["4:11: invalid value: integer `0`, expected a nonzero u64"]);
     told(&row("context = \"big\""), expect![[r#"4:11: invalid type: string "big", expected a nonzero u64"#]]);
