@@ -1,6 +1,7 @@
 //! The command line: arguments, configuration, wiring, terminal. `main` is all that the program calls.
 
 mod args;
+mod bill;
 mod build;
 mod carry;
 mod config;

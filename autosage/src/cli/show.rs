@@ -1,11 +1,12 @@
 //! `autosage show`: a run as a story, as events, as a bill, as one object, or as a proof.
 
 use super::args::ShowArgs;
+use super::bill::bill;
 use super::failure::Failure;
 use super::home::Home;
 use super::print;
 use super::proof;
-use super::prose::{counted, grouped, length};
+use super::prose::{grouped, length};
 use super::story::Story;
 use super::summary::Read;
 use super::view::{look, pictures};
@@ -14,7 +15,7 @@ use anyhow::{Context, anyhow};
 use engine::{Harness, Progress, Request};
 use std::path::Path;
 use std::time::Duration;
-use trace::{Asked, Cost, Digest, Event, Reading, Seq, What};
+use trace::{Asked, Digest, Event, Reading, Seq, What};
 
 /// Shows a run.
 pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> {
@@ -142,50 +143,6 @@ pub fn event_line(event: &Event) -> String {
 
 fn one_line(text: &str) -> String {
     super::prose::cut_to(&super::prose::clean(&text.replace('\n', " ")), 120)
-}
-
-/// What each request used and cost.
-fn bill(events: &[Event]) -> String {
-    let mut text =
-        format!("{:>5}  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  cost\n", "event", "input", "cached", "output", "reasoning", "time");
-    let mut ledger = engine::Ledger::default();
-    for event in events {
-        ledger.fold(event);
-        if let What::Replied(replied) = &event.what {
-            let cost = match replied.cost {
-                Cost::NanoUsd(amount) => amount.to_string(),
-                Cost::Unpriced => "unpriced".to_owned(),
-            };
-            let usage = replied.usage;
-            text.push_str(&format!(
-                "{:>5}  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  {cost}{}\n",
-                event.seq.0,
-                grouped(usage.input),
-                grouped(usage.cached),
-                grouped(usage.output),
-                grouped(usage.reasoning),
-                length(replied.timing.total_ms),
-                if replied.estimated { " (tokens estimated)" } else { "" }
-            ));
-        }
-    }
-    let total = ledger.cost().map_or("unpriced".to_owned(), |cost| cost.to_string());
-    text.push_str(&format!(
-        "total  {:>10}  {:>10}  {:>8}  {:>10}  {:>9}  {total}\n",
-        grouped(ledger.usage.input),
-        grouped(ledger.usage.cached),
-        grouped(ledger.usage.output),
-        grouped(ledger.usage.reasoning),
-        length(ledger.active_ms)
-    ));
-    let folds = events.iter().filter(|event| matches!(event.what, What::Folded(_))).count();
-    if folds > 0 {
-        text.push_str(&format!("the history was folded {}\n", counted(folds as u64, "time")));
-    }
-    if ledger.lost_tokens > 0 {
-        text.push_str(&format!("{} tokens of requests whose answer was lost are charged besides\n", grouped(ledger.lost_tokens)));
-    }
-    text
 }
 
 /// The request at `seq`, rebuilt from the events before it and proven against the digest that was written down.

@@ -3,6 +3,7 @@
 use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire, bash};
 use crate::support::{Called, CountedIds, Place, SteppedClock, files};
+use expect_test::expect;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -171,6 +172,37 @@ fn a_window_that_is_full_is_left_for_a_larger_one() {
     two.every_body_is_rebuilt();
     let shown = two.start(&["show", "--last"]).out;
     assert!(shown.contains("now asks anthropic/scripted instead: ") && shown.contains("maximum context length"), "{shown}");
+}
+
+#[test]
+fn the_bill_tells_what_each_model_cost() {
+    let two = Two::new("bill", [Wire::Chat, Wire::Messages], [vec![bash("echo one"), used_up()], vec![bash("echo two")]]);
+    assert_eq!(two.run(&["--price", "1,2"]).code, 0);
+    assert_eq!(two.servers[0].faults(), 1);
+    let bill = two.start(&["show", "--last", "--cost"]).out;
+    assert!(bill.lines().all(|line| line.len() <= 80), "{bill}");
+    // Without the times, which stand in the columns between.
+    let rows = bill.lines().map(|line| match line.contains('/') {
+        true => line.to_owned(),
+        false => [&line[..51], &line[62..]].concat(),
+    });
+    expect![[r#"
+        event       input      cached    output   reasoning  cost
+        vllm/scripted
+            2         100          90        10           0  $0.0001
+            6           0           0         0           0  $0.0000
+        anthropic/scripted
+            9         100          90        10           0  unpriced
+           13         100          90        10           0  unpriced
+        total         300         270        30           0  unpriced
+        vllm/scripted: 2 requests, 100 tokens in, 10 out, $0.0001
+        anthropic/scripted: 2 requests, 200 tokens in, 20 out, unpriced
+    "#]]
+    .assert_eq(&rows.map(|row| row + "\n").collect::<String>());
+    let one = Two::new("bill", [Wire::Chat, Wire::Messages], [Vec::new(), Vec::new()]);
+    assert_eq!(one.run(&[]).code, 0);
+    let bill = one.start(&["show", "--last", "--cost"]).out;
+    assert!(bill.lines().count() == 3 && !bill.contains("vllm"), "{bill}");
 }
 
 #[test]
