@@ -1,8 +1,12 @@
 //! The bytes of requests.
 
+mod any;
+mod gemini;
+mod messages;
+mod responses;
+
 use expect_test::{Expect, expect};
 use model::{Message, Prompt, SentCall, SentPart, SentPicture, Transcript, catalog, render};
-use proptest::prelude::*;
 use serde_json::json;
 use trace::{CallId, ModelSpec, Said, Seq, Status, ToolSpec};
 
@@ -156,17 +160,17 @@ fn a_picture_counts_as_a_number_of_tokens_that_its_size_does_not_change() {
     }
 }
 
+/// A call of the reply at event 2, as it is sent back.
+fn sent(index: usize, arguments: &str) -> SentCall {
+    SentCall { id: CallId::new(Seq(2), index), name: "bash".to_owned(), arguments: arguments.to_owned() }
+}
+
+/// What came of it.
+fn result(index: usize, status: Status, text: &str) -> Message {
+    Message::Result { id: CallId::new(Seq(2), index), status, content: vec![SentPart::text(text)] }
+}
+
 fn conversation() -> Vec<Message> {
-    let call = |index: usize, arguments: &str| SentCall {
-        id: CallId::new(Seq(2), index),
-        name: "bash".to_owned(),
-        arguments: arguments.to_owned(),
-    };
-    let result = |index, status, text: &str| Message::Result {
-        id: CallId::new(Seq(2), index),
-        status,
-        content: vec![SentPart::text(text)],
-    };
     vec![
         Message::User(vec![SentPart::text("Mend \"it\".\n"), picture()]),
         Message::Reply {
@@ -180,7 +184,7 @@ fn conversation() -> Vec<Message> {
                 },
                 Said::Opaque { wire: "another".to_owned(), json: json!({"x": 1}) },
             ],
-            calls: vec![call(0, "{\"command\":\"ls\"}"), call(1, "{}")],
+            calls: vec![sent(0, "{\"command\":\"ls\"}"), sent(1, "{}")],
         },
         result(0, Status::Ok, "a.rs"),
         result(1, Status::Failed, "the arguments are not JSON"),
@@ -272,135 +276,6 @@ fn a_row_says_what_a_server_refuses() {
     assert!(ids.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{ids:?}");
 }
 
-/// What OpenAI said on its own wire, and what it is told after it.
-fn responses() -> Vec<Message> {
-    let opaque = |json| Said::Opaque { wire: "openai-responses".to_owned(), json };
-    let reasoning = |id: &str| json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "c2VjcmV0"});
-    let [task, mut reply, results @ ..] = <[Message; 7]>::try_from(conversation()).unwrap();
-    if let Message::Reply { parts, calls } = &mut reply {
-        let call = |name: &str| Said::Call { id: String::new(), name: name.to_owned(), arguments: "not sent".to_owned() };
-        *parts = vec![
-            Said::Reasoning { text: "Look first.".to_owned() },
-            opaque(reasoning("rs_1")),
-            opaque(json!({"type": "message", "phase": "commentary"})),
-            Said::Text { text: "I look.".to_owned() },
-            call("bash"),
-            opaque(json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": null})),
-            opaque(reasoning("rs_3")),
-            call("bash"),
-            opaque(reasoning("rs_4")),
-            Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
-            Said::Opaque { wire: "another".to_owned(), json: reasoning("x") },
-        ];
-        calls[1].name = "read".to_owned();
-    }
-    [vec![task, reply], results.to_vec()].concat()
-}
-
-#[test]
-fn reasoning_goes_back_as_it_came_before_what_it_led_to() {
-    check(
-        "openai/gpt-6-sol",
-        &responses(),
-        expect![[r#"
-            {"model":"gpt-6-sol","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
-            {"type":"message","role":"user","content":[{"type":"input_text","text":"Mend \"it\".\n"},
-            {"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}]},{"encrypted_content":"c2VjcmV0","id":"rs_1","summary":[],"type":"reasoning"},
-            {"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]},
-            {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},{"encrypted_content":"c2VjcmV0","id":"rs_3","summary":[],"type":"reasoning"},
-            {"type":"function_call","call_id":"c2_1","name":"read","arguments":"{}"},
-            {"type":"function_call_output","call_id":"c2_0","output":"a.rs"},
-            {"type":"function_call_output","call_id":"c2_1","output":"the arguments are not JSON"},
-            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]},
-            {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}],"max_output_tokens":128000}"#]],
-    );
-}
-
-#[test]
-fn a_model_that_does_not_reason_is_not_asked_for_it_and_an_effort_is_passed_on() {
-    check(
-        "openai/gpt-4.1",
-        &[],
-        expect![[r#"
-        {"model":"gpt-4.1","stream":true,"store":false,"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
-        ],"max_output_tokens":8192}"#]],
-    );
-    let spec = ModelSpec { effort: Some("low".to_owned()), ..spec("openai/unheard-of") };
-    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
-    expect![[r#"{"model":"unheard-of","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"d53d18c23212ea7b6300594bb89bce60","reasoning":{"effort":"low"},"input":[],"max_output_tokens":10}"#]].assert_eq(&body);
-}
-
-#[test]
-fn the_key_of_the_cache_is_that_of_the_beginning() {
-    let key = |system: &str, tools: &[ToolSpec], messages: &[Message]| {
-        let body = render(&spec("openai/gpt-5"), &Prompt { system, tools, messages, max_output: 10, schema: None });
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        body["prompt_cache_key"].as_str().unwrap().to_owned()
-    };
-    let one = key("Be brief.", &tools(), &[]);
-    assert_eq!(one.len(), 32);
-    assert_eq!(one, key("Be brief.", &tools(), &responses()));
-    assert_ne!(one, key("Be long.", &tools(), &[]));
-    assert_ne!(one, key("Be brief.", &[], &[]));
-}
-
-/// What Gemini said on its own wire, and what it is told after it.
-fn gemini() -> Vec<Message> {
-    let signed =
-        |on: &str, text: &str| Said::Opaque { wire: "gemini".to_owned(), json: json!({"on": on, "thoughtSignature": text}) };
-    let call = |id: &str| Said::Call { id: id.to_owned(), name: "bash".to_owned(), arguments: "not sent".to_owned() };
-    let [task, mut reply, results @ ..] = <[Message; 7]>::try_from(conversation()).unwrap();
-    if let Message::Reply { parts, calls } = &mut reply {
-        *parts = vec![
-            Said::Reasoning { text: "Look first.".to_owned() },
-            signed("thought", "b25l"),
-            Said::Reasoning { text: "And then?".to_owned() },
-            Said::Text { text: "I look.".to_owned() },
-            signed("call", "dHdv"),
-            call("fc_1"),
-            call("fc_1"),
-            Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
-            signed("text", "dGhyZWU="),
-        ];
-        calls[1].name = "read".to_owned();
-    }
-    let later = Message::Reply {
-        parts: vec![
-            signed("text", "Zm91cg=="),
-            Said::Text { text: "So.".to_owned() },
-            call(""),
-            Said::Opaque { wire: "another".to_owned(), json: json!({"on": "text", "thoughtSignature": "x"}) },
-        ],
-        calls: vec![SentCall { id: CallId::new(Seq(9), 0), name: "bash".to_owned(), arguments: "no object".to_owned() }],
-    };
-    let result = Message::Result { id: CallId::new(Seq(9), 0), status: Status::Ok, content: vec![SentPart::text("b.rs")] };
-    [vec![task, reply], results.to_vec(), vec![later, result]].concat()
-}
-
-#[test]
-fn a_signature_goes_back_on_the_part_that_it_came_on() {
-    check(
-        "gemini/unheard-of",
-        &gemini(),
-        expect![[r#"
-            {"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"bash","description":"Runs a command.","parametersJsonSchema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}]}],"contents":[
-            {"role":"user","parts":[{"text":"Mend \"it\".\n"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA="}}]},
-            {"role":"model","parts":[{"text":"And then?","thought":true,"thoughtSignature":"b25l"},{"text":"I look."},{"functionCall":{"id":"fc_1","name":"bash","args":{"command":"ls"}},"thoughtSignature":"dHdv"},{"functionCall":{"id":"c2_1","name":"read","args":{}}},{"text":"","thoughtSignature":"dGhyZWU="}]},
-            {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"bash","response":{"output":"a.rs"}}},{"functionResponse":{"id":"c2_1","name":"read","response":{"error":"the arguments are not JSON"}}}]},
-            {"role":"model","parts":[{"text":"Done."}]},
-            {"role":"user","parts":[{"text":"Go on."}]},
-            {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}}}]},
-            {"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"b.rs"}}}]}],"generationConfig":{"maxOutputTokens":8192}}"#]],
-    );
-}
-
-#[test]
-fn a_gemini_that_reasons_is_asked_for_its_thoughts() {
-    let spec = ModelSpec { effort: Some("low".to_owned()), reasons: Some(true), ..spec("gemini/unheard-of") };
-    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
-    expect![[r#"{"contents":[],"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"maxOutputTokens":10}}"#]].assert_eq(&body);
-}
-
 /// What was recorded before `openai/NAME` changed its wire is rendered as it was sent.
 #[test]
 fn the_wire_in_a_record_counts() {
@@ -412,26 +287,6 @@ fn the_wire_in_a_record_counts() {
     };
     assert_eq!(body(&old), body(&chat));
     assert_ne!(body(&new), body(&chat));
-}
-
-#[test]
-fn a_call_that_another_model_made_is_sent_unsigned_to_models_that_want_signatures() {
-    let call = |at| SentCall { id: CallId::new(Seq(1), at), name: "bash".into(), arguments: "{}".into() };
-    let said = |id: &str| Said::Call { id: id.into(), name: "bash".into(), arguments: "{}".into() };
-    let calls = vec![call(0), call(1)];
-    let signed = Said::Opaque { wire: "gemini".into(), json: json!({"on": "call", "thoughtSignature": "c2ln"}) };
-    let body = |reasons, parts: Vec<Said>| {
-        let spec = ModelSpec { reasons, ..spec("gemini/unheard-of") };
-        let messages = [Message::Reply { parts, calls: calls.clone() }];
-        render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None })
-    };
-    let stand_in = r#""thoughtSignature":"skip_thought_signature_validator""#;
-    let foreign = body(Some(true), vec![said("a"), said("b")]);
-    assert_eq!(foreign.matches(stand_in).count(), 1, "{foreign}");
-    assert!(foreign.find(stand_in) < foreign.find(r#""id":"b""#), "on the first call: {foreign}");
-    for other in [body(None, vec![said("a"), said("b")]), body(Some(true), vec![signed, said("a"), said("b")])] {
-        assert!(!other.contains("skip_thought"), "{other}");
-    }
 }
 
 #[test]
@@ -471,203 +326,9 @@ fn a_row_says_where_reasoning_goes() {
     );
 }
 
-/// A reply with all that the Messages wire knows: thinking before, between and after calls.
-fn thoughtful() -> Vec<Message> {
-    let kept = |json| Said::Opaque { wire: "anthropic-messages".to_owned(), json };
-    let thinking = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
-    let call = |arguments: &str| Said::Call { id: "toolu".to_owned(), name: "bash".to_owned(), arguments: arguments.to_owned() };
-    let sent = |index, arguments: &str| SentCall {
-        id: CallId::new(Seq(2), index),
-        name: "bash".to_owned(),
-        arguments: arguments.to_owned(),
-    };
-    let result = |index, status, text: &str| Message::Result {
-        id: CallId::new(Seq(2), index),
-        status,
-        content: vec![SentPart::text(text)],
-    };
-    vec![
-        Message::User(vec![SentPart::text("Mend \"it\"."), SentPart::text(" \n")]),
-        Message::Reply {
-            parts: vec![
-                Said::Reasoning { text: "Look first.".to_owned() },
-                kept(thinking("Look first.", "c2ln")),
-                kept(json!({"type": "redacted_thinking", "data": "ZGF0YQ"})),
-                Said::Text { text: "\n".to_owned() },
-                Said::Text { text: "I look.".to_owned() },
-                call("{\"command\": \"ls\"}"),
-                kept(thinking("", "dHdv")),
-                call("{\"cut"),
-                kept(thinking("And", "")),
-                Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
-                Said::Opaque { wire: "another".to_owned(), json: json!({"x": 1}) },
-            ],
-            calls: vec![sent(0, "{\"command\": \"ls\"}"), sent(1, "[1]")],
-        },
-        result(0, Status::Ok, "a.rs"),
-        result(1, Status::Failed, "the arguments are not JSON"),
-        Message::User(vec![SentPart::text("Your last call was cut off.")]),
-        Message::Reply { parts: vec![kept(thinking("Only thought.", "c2ln"))], calls: vec![] },
-        Message::Reply { parts: vec![Said::Text { text: "Done.".to_owned() }], calls: vec![] },
-        Message::User(vec![SentPart::text("Go on.")]),
-    ]
-}
-
-#[test]
-fn the_messages_wire_keeps_the_order_of_thinking_words_and_calls() {
-    check(
-        "anthropic/claude-opus-5-5",
-        &thoughtful(),
-        expect![[r#"
-            {"model":"claude-opus-5-5","stream":true,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"},"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"bash","description":"Runs a command.","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[
-            {"role":"user","content":[{"type":"text","text":"Mend \"it\"."}]},
-            {"role":"assistant","content":[{"signature":"c2ln","thinking":"Look first.","type":"thinking"},{"data":"ZGF0YQ","type":"redacted_thinking"},
-            {"type":"text","text":"I look."},
-            {"type":"tool_use","id":"c2_0","name":"bash","input":{"command": "ls"}},{"signature":"dHdv","thinking":"","type":"thinking"},
-            {"type":"tool_use","id":"c2_1","name":"bash","input":{}}]},
-            {"role":"user","content":[{"type":"tool_result","tool_use_id":"c2_0","content":"a.rs"},
-            {"type":"tool_result","tool_use_id":"c2_1","content":"the arguments are not JSON","is_error":true}]},
-            {"role":"user","content":[{"type":"text","text":"Your last call was cut off.","cache_control":{"type":"ephemeral"}}]},
-            {"role":"assistant","content":[{"type":"text","text":"Done."}]},
-            {"role":"user","content":[{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}],"max_tokens":128000}"#]],
-    );
-}
-
-#[test]
-fn marks_tell_a_cache_where_this_request_ends_and_where_the_one_before_did() {
-    let messages = thoughtful();
-    let (spec, tools) = (spec("anthropic/test"), tools());
-    let marked = |count| {
-        let body = render(
-            &spec,
-            &Prompt { system: "Be brief.", tools: &tools, messages: &messages[..count], max_output: 9, schema: None },
-        );
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        let mut marked: Vec<String> = Vec::new();
-        for field in ["tools", "system"] {
-            let with_mark = body[field].as_array().unwrap().iter().filter(|block| block["cache_control"]["type"] == "ephemeral");
-            marked.extend(with_mark.map(|_| field.to_owned()));
-        }
-        for (place, message) in body["messages"].as_array().unwrap().iter().enumerate() {
-            for (block, fields) in message["content"].as_array().unwrap().iter().enumerate() {
-                if fields["cache_control"]["type"] == "ephemeral" {
-                    marked.push(format!("{place}.{block}"));
-                }
-            }
-        }
-        marked.join(" ")
-    };
-    // The task; its results; what was said besides; the next question.
-    assert_eq!(marked(1), "tools system 0.0");
-    assert_eq!(marked(4), "tools system 0.0 2.1");
-    assert_eq!(marked(5), "tools system 0.0 3.0");
-    assert_eq!(marked(8), "tools system 3.0 5.0");
-}
-
-#[test]
-fn a_model_without_effort_is_not_asked_to_think_and_nothing_empty_is_sent() {
-    let body = render(
-        &spec("anthropic/claude-haiku-4-5"),
-        &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None },
-    );
-    expect![[r#"{"model":"claude-haiku-4-5","stream":true,"messages":[],"max_tokens":10}"#]].assert_eq(&body);
-}
-
 #[test]
 fn empty_instructions_and_no_tools_are_not_sent() {
     let body = render(&spec("vllm/m"), &Prompt { system: "", tools: &[], messages: &[], max_output: 10, schema: None });
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[],"max_tokens":10}"#]]
         .assert_eq(&body);
-}
-
-fn said() -> impl Strategy<Value = Said> {
-    prop_oneof![
-        ".*".prop_map(|text| Said::Text { text }),
-        ".*".prop_map(|text| Said::Reasoning { text }),
-        ".*".prop_map(|raw| Said::Cut { name: "bash".to_owned(), raw }),
-    ]
-}
-
-fn part() -> impl Strategy<Value = SentPart> {
-    prop_oneof![4 => ".*".prop_map(SentPart::text), 1 => Just(()).prop_map(|()| picture())]
-}
-
-fn message() -> impl Strategy<Value = Message> {
-    let call = (0usize..9, ".*").prop_map(|(index, arguments)| SentCall {
-        id: CallId::new(Seq(1), index),
-        name: "bash".to_owned(),
-        arguments,
-    });
-    prop_oneof![
-        proptest::collection::vec(part(), 0..3).prop_map(Message::User),
-        (proptest::collection::vec(said(), 0..4), proptest::collection::vec(call, 0..3))
-            .prop_map(|(parts, calls)| Message::Reply { parts, calls }),
-        proptest::collection::vec(part(), 0..3).prop_map(|content| Message::Result {
-            id: CallId::new(Seq(1), 0),
-            status: Status::Ok,
-            content
-        }),
-    ]
-}
-
-/// The bodies of all beginnings of `messages`, without the marks of a cache.
-fn bodies(spec: &ModelSpec, system: &str, messages: &[Message]) -> Vec<String> {
-    let tools = tools();
-    let mut transcript = Transcript::new(spec, system, &tools, None);
-    let mut bodies = Vec::new();
-    for count in 0..=messages.len() {
-        let max_output = 100 - count as u64;
-        let prompt = Prompt { system, tools: &tools, messages: &messages[..count], max_output, schema: None };
-        let body = transcript.body(max_output);
-        assert_eq!(body, render(spec, &prompt), "what was extended is not what is rendered anew");
-        bodies.push(body.replace(r#","cache_control":{"type":"ephemeral"}"#, ""));
-        messages.get(count).into_iter().for_each(|message| transcript.push(message));
-    }
-    bodies
-}
-
-proptest! {
-    #[test]
-    fn a_body_extends_those_before_it(messages in proptest::collection::vec(message(), 0..8), system in ".*", id in 0usize..6) {
-        let ids = ["openai-compatible/m", "openai/gpt-4.1", "openai-chat/gpt-4.1", "ollama/m", "anthropic/claude-opus-5", "gemini/gemini-2.5-pro"];
-        let bodies = bodies(&spec(ids[id]), &system, &messages);
-        let whole = bodies.last().unwrap();
-        let read: serde_json::Value = serde_json::from_str(whole).unwrap();
-        // An item of its own for each text and call, where there are no messages that hold them.
-        // Pictures in results follow in a message of their own.
-        let most = if !read["input"].is_array() { 2 * messages.len() + 1 } else { 7 * messages.len() };
-        prop_assert!(read["messages"].as_array().or(read["input"].as_array()).or(read["contents"].as_array()).unwrap().len() <= most);
-        for (count, earlier) in bodies.iter().enumerate() {
-            // The results of one reply, which come together, are one message there, or are followed by their pictures.
-            let amid = messages[..count].last().into_iter().chain(messages.get(count));
-            if !ids[id].starts_with("openai/") && amid.filter(|message| matches!(message, Message::Result { .. })).count() == 2 {
-                continue;
-            }
-            // A content of Gemini's may get more parts.
-            let end = earlier.rfind(r#"]}],"generationConfig""#).or(earlier.rfind(']')).unwrap();
-            prop_assert!(whole.starts_with(&earlier[..end]), "{} does not extend {}", whole, earlier);
-        }
-    }
-
-    #[test]
-    fn what_the_messages_wire_sends_is_what_its_api_takes(messages in proptest::collection::vec(message(), 0..8)) {
-        let spec = spec("anthropic/claude-opus-5");
-        let body = render(&spec, &Prompt { system: "s", tools: &tools(), messages: &messages, max_output: 1, schema: None });
-        let marks = body.matches(r#""cache_control":{"type":"ephemeral"}"#).count();
-        prop_assert!(marks <= 4, "{} marks", marks);
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        for message in body["messages"].as_array().unwrap() {
-            let content = message["content"].as_array().unwrap();
-            prop_assert!(!content.is_empty());
-            for block in content {
-                match block["type"].as_str().unwrap() {
-                    "text" => prop_assert!(!block["text"].as_str().unwrap().trim().is_empty()),
-                    "image" => prop_assert!(block["source"]["data"].is_string()),
-                    "tool_use" => prop_assert!(block["input"].is_object()),
-                    "tool_result" => prop_assert_eq!(&message["role"], "user"),
-                    other => prop_assert!(false, "{}", other),
-                }
-            }
-        }
-    }
 }

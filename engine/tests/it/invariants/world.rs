@@ -1,0 +1,351 @@
+//! A run whose every step is a random choice: what models answer, what persons say, when processes die.
+
+use crate::story::{Story, check, pictures, replied, schema, started};
+use engine::{Claiming, Next, OpenCall, Questions, decide};
+use model::Message;
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+use trace::{
+    Answer, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Folded, Grant,
+    Limits, ModelSpec, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Switched, Terms, Usage,
+    Verdict, Verified, What,
+};
+
+const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
+const IDS: [&str; 3] = ["", "a", "b"];
+const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
+pub const WISH: &str = "{\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
+
+/// Random choices, one after another; zeros once they are used up.
+pub struct Choices {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Choices {
+    pub fn below(&mut self, bound: usize) -> usize {
+        let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        usize::from(byte) % bound
+    }
+
+    pub fn is_used_up(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+}
+
+/// The wires, as far as these invariants show on them.
+#[derive(Clone, Copy)]
+pub enum Wire {
+    Chat,
+    Responses,
+    Messages,
+    Gemini,
+}
+
+impl Wire {
+    const ALL: [Wire; 4] = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini];
+
+    pub fn of(spec: &ModelSpec) -> Wire {
+        Wire::ALL.into_iter().find(|wire| wire.model("").wire == spec.wire).unwrap()
+    }
+
+    pub fn model(self, name: &str) -> ModelSpec {
+        let (wire, provider) = match self {
+            Wire::Chat => ("openai-chat", "openai-compatible"),
+            Wire::Responses => ("openai-responses", "openai"),
+            Wire::Messages => ("anthropic-messages", "anthropic"),
+            Wire::Gemini => ("gemini", "gemini"),
+        };
+        let id = format!("{provider}/{name}");
+        ModelSpec { id, wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
+    }
+
+    /// What only the wire itself understands.
+    pub fn thought(self) -> Said {
+        let (wire, json) = match self {
+            Wire::Chat => ("openai-chat", json!({"reasoning_in": "reasoning"})),
+            Wire::Responses => {
+                let json = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"});
+                ("openai-responses", json)
+            }
+            Wire::Messages => ("anthropic-messages", json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
+            Wire::Gemini => ("gemini", json!({"on": "call", "thoughtSignature": "c2ln"})),
+        };
+        Said::Opaque { wire: wire.to_owned(), json }
+    }
+}
+
+/// A run whose every step is a random choice.
+pub struct World {
+    pub story: Story,
+    pub wire: Wire,
+    pub last_body: Option<String>,
+    pub choices: Choices,
+    /// How many requests were sent.
+    pub sent: u64,
+    /// What was answered to each question that was open.
+    pub said: BTreeMap<CallId, Answer>,
+    /// Whether the network was allowed for the run.
+    pub for_the_run: bool,
+    /// How many claims the checks judged in this turn of the user.
+    pub judged: u32,
+    /// What persons said.
+    pub words: Vec<String>,
+    /// All that the account tells which stands.
+    pub account: String,
+}
+
+impl World {
+    pub fn new(limits: Limits, bytes: Vec<u8>) -> World {
+        let mut choices = Choices { bytes, at: 0 };
+        let checks = (0..choices.below(2)).map(|_| check()).collect();
+        let wire = Wire::ALL[choices.below(4)];
+        let fallback = (0..choices.below(3)).map(|place| Wire::ALL[choices.below(4)].model(&format!("f{place}"))).collect();
+        let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
+        let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
+        let terms = Terms { approve, allow, read_only: false };
+        let context = [None, Some(1_500), Some(2_500), Some(6_000)][choices.below(4)];
+        let model = ModelSpec { context, ..wire.model("m") };
+        let output_schema = (choices.below(2) == 1).then(schema);
+        let story = Story::of(Started { terms, model, fallback, output_schema, ..started(limits, checks) });
+        let (said, words, account) = (BTreeMap::new(), Vec::new(), String::new());
+        World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, account }
+    }
+
+    pub fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
+        self.story.note(cause, what)
+    }
+
+    /// The process dies, and a later session goes on, perhaps with another model.
+    pub fn die(&mut self) {
+        self.judged = 0;
+        let text = "new session".to_owned();
+        let images = [None, Some(false)][self.choices.below(2)];
+        let (other, changes) = (Wire::ALL[self.choices.below(4)], self.choices.below(3) == 1);
+        let model = changes.then(|| Box::new(ModelSpec { images, ..other.model("gemini-2-another") }));
+        if let Some(model) = &model {
+            self.change(model);
+        }
+        self.note(
+            None,
+            What::Delivered(Delivered {
+                name: String::new(),
+                what: Delivery::Session { text, model, backend: None, terms: None, fallback: None },
+            }),
+        );
+    }
+
+    /// Another model is asked, which is sent everything anew in its own form.
+    pub fn change(&mut self, model: &ModelSpec) {
+        (self.wire, self.last_body) = (Wire::of(model), None);
+    }
+
+    pub fn message(&mut self) {
+        self.judged = 0;
+        let words = format!("and now number {}?", self.words.len());
+        let mut parts = vec![Part::text(&words)];
+        parts.extend(self.picture());
+        let what = Delivery::Message { parts };
+        self.words.push(words);
+        self.note(None, What::Delivered(Delivered { name: String::new(), what }));
+    }
+
+    pub fn parts(&mut self) -> Vec<Said> {
+        let mut parts = Vec::new();
+        if self.choices.below(3) == 0 {
+            let (text, times) = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300)][self.choices.below(4)];
+            parts.push(Said::Text { text: text.repeat(times) });
+        }
+        if self.choices.below(3) == 1 {
+            parts.push(Said::Reasoning { text: "hm".into() });
+            parts.push(self.wire.thought());
+        }
+        for _ in 0..self.choices.below(4) {
+            let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(4)].to_owned());
+            let arguments = ARGUMENTS[self.choices.below(4)].to_owned();
+            parts.push(Said::Call { id, name, arguments });
+        }
+        if self.choices.below(8) == 0 {
+            parts.push(Said::Cut { name: "bash".into(), raw: "{\"comm".into() });
+        }
+        if parts.is_empty() {
+            parts.push(Said::Text { text: "done".into() });
+        }
+        parts
+    }
+
+    pub fn replied(&mut self, input: u64, max_output: u64) -> Replied {
+        let (parts, stop) = match self.choices.below(12) {
+            0 => {
+                let classes = [FaultClass::Unavailable, FaultClass::ContextFull, FaultClass::Interrupted, FaultClass::Rejected];
+                let class = classes[self.choices.below(4)];
+                let status = (class == FaultClass::Rejected).then_some(400);
+                if status.is_some() {
+                    // Pictures may be told in words from here on, or no longer.
+                    self.last_body = None;
+                }
+                (Vec::new(), Stop::Error(Fault { class, status, request_id: None, message: "trouble".into() }))
+            }
+            1 => (self.parts(), Stop::Length),
+            2 => (self.parts(), Stop::Refused),
+            _ => (self.parts(), Stop::End),
+        };
+        let output = self.choices.below(256) as u64 * max_output / 255;
+        // Servers count fewer tokens than are estimated, and some nearly none.
+        let input = input / [1, 1, 2, 100][self.choices.below(4)];
+        replied(parts, stop, Usage { input, output, ..Usage::default() })
+    }
+
+    pub fn call(&mut self, call: &OpenCall) -> (Seq, Called) {
+        let arguments = serde_json::from_str(&call.raw).ok();
+        let called = Called {
+            id: call.id.clone(),
+            provider_id: call.provider_id.clone(),
+            tool: call.tool.clone(),
+            tool_digest: None,
+            raw: call.raw.clone(),
+            arguments,
+            grant: None,
+            approved_by: None,
+        };
+        (self.note(Some(call.reply), What::Called(called.clone())), called)
+    }
+
+    /// Now and then a picture, or one whose bytes are lost.
+    pub fn picture(&mut self) -> Option<Part> {
+        pictures().get(self.choices.below(8)).cloned()
+    }
+
+    pub fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
+        let words = "seen \"this\"\n".repeat([1, 1, 20, 200, 600][self.choices.below(5)]);
+        let mut observed = Observed::words(call.id.clone(), status, words);
+        observed.content.extend(self.picture());
+        self.note(Some(seq), What::Observed(observed));
+    }
+
+    /// The history is folded: what stays is what stood there, but for an account and outputs that are shorter.
+    pub fn fold(&mut self, folded: Folded) -> Result<(), TestCaseError> {
+        let kept = |messages: &[Message]| -> Vec<Message> {
+            let replies = messages.iter().filter(|message| matches!(message, Message::Reply { .. }));
+            replies.cloned().collect()
+        };
+        let (before, size) = (kept(self.story.progress.messages()), self.story.progress.size());
+        let after = folded.after;
+        prop_assert!(after < size, "{size} tokens are folded to {after}");
+        let at = self.note(None, What::Folded(folded));
+        if let Some(account) = self.story.progress.told(at) {
+            self.account = account;
+        }
+        self.last_body = None;
+        let progress = &self.story.progress;
+        prop_assert_eq!(progress.size(), after, "the size is what was planned");
+        let mut rest = before.iter();
+        for reply in kept(progress.messages()) {
+            prop_assert!(rest.any(|before| *before == reply), "a reply is not as it was, or not in its place");
+        }
+        prop_assert!(matches!(decide(progress), Next::Think(_) | Next::Finish(_)), "one fold is enough");
+        let is_account =
+            |message: &&Message| matches!(message, Message::User(parts) if model::text_of(parts).contains("folded away"));
+        prop_assert!(progress.messages().iter().filter(is_account).count() <= 1, "one account tells all");
+        Ok(())
+    }
+
+    /// Somebody answers a question, perhaps one that is not open.
+    pub fn answer(&mut self) {
+        let open = |story: &Story| {
+            let mut questions = Questions::default();
+            story.events.iter().for_each(|event| questions.fold(event));
+            questions.open().map(|(seq, question)| (seq, question.asked.id.clone()))
+        };
+        let (open, answer) = (open(&self.story), [Answer::Once, Answer::Run, Answer::No][self.choices.below(3)]);
+        let aside = Seq(self.choices.below(self.story.events.len()) as u64);
+        let asked = match (&open, self.choices.below(4)) {
+            (Some((seq, _)), 1..) => *seq,
+            _ => aside,
+        };
+        if let Some((_, call)) = open.filter(|(seq, _)| *seq == asked) {
+            self.said.insert(call, answer);
+            self.for_the_run |= answer == Answer::Run;
+        }
+        let what = Delivery::Approval { asked, answer, by: "test".into() };
+        self.note(None, What::Delivered(Delivered { name: String::new(), what }));
+    }
+
+    pub fn verify(&mut self, claiming: &Claiming) {
+        let (cause, call) = match claiming {
+            Claiming::Reply(claim) => (claim.at, None),
+            Claiming::Submit(call) => {
+                let (seq, called) = self.call(call);
+                if called.arguments.is_none() {
+                    return self.observe(seq, call, Status::Failed);
+                }
+                (seq, Some(call))
+            }
+        };
+        let passed = self.choices.below(2) == 0;
+        let is_held = self.story.progress.output_schema().is_some() || !self.story.progress.checks().is_empty();
+        if is_held {
+            let misfit = (!passed && self.choices.below(2) == 1).then(|| "the answer: it is not JSON".to_owned());
+            let check =
+                CheckResult { command: "true".into(), passed, exit_code: Some(1), timed_out: false, output: String::new() };
+            let verdict = if passed { Verdict::Pass } else { Verdict::Fail };
+            self.judged += 1;
+            self.note(Some(cause), What::Verified(Verified { verdict, checks: vec![check], misfit, took_ms: 1 }));
+        }
+        if let Some(call) = call {
+            let accepted = passed || !is_held;
+            self.observe(cause, call, if accepted { Status::Ok } else { Status::Failed });
+        }
+    }
+
+    /// Any event in any place: what a damaged record, a foreign one or a forged one may hold.
+    pub fn garble(&mut self) {
+        let id = CallId::new(Seq(self.choices.below(24) as u64), self.choices.below(3));
+        let cause = [None, Some(Seq(self.choices.below(24) as u64))][self.choices.below(2)];
+        let status = [Status::Ok, Status::Failed, Status::Unavailable][self.choices.below(3)];
+        let what = match self.choices.below(16) {
+            0 => return self.message(),
+            13 => return self.answer(),
+            1 => return self.die(),
+            2 => What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }),
+            3 | 4 => {
+                let replied = self.replied(100, 100);
+                What::Replied(replied)
+            }
+            5 | 6 => {
+                let raw = ARGUMENTS[self.choices.below(3)].to_owned();
+                let (tool, arguments) = (NAMES[self.choices.below(4)].to_owned(), serde_json::from_str(&raw).ok());
+                What::Called(Called { id, tool, raw, arguments, ..crate::story::called() })
+            }
+            7..=9 => What::Observed(Observed::words(id, status, "seen")),
+            10 => What::Verified(Verified {
+                verdict: [Verdict::Pass, Verdict::Fail][self.choices.below(2)].clone(),
+                checks: Vec::new(),
+                misfit: None,
+                took_ms: 1,
+            }),
+            11 => {
+                let run = [None, Some("anew".parse().unwrap())][self.choices.below(2)].clone();
+                What::Recovered(Recovered { blob: Digest::of(b""), bytes: 1, reason: "torn".into(), run })
+            }
+            14 => {
+                let model = Wire::ALL[self.choices.below(4)].model("garbled");
+                self.change(&model);
+                What::Switched(Switched { model: Box::new(model), why: "trouble".into() })
+            }
+            12 => What::Unknown { kind: "Dreamt".into(), ignorable: true },
+            _ => What::Finished(Finished {
+                run: "test".parse().unwrap(),
+                outcome: [Outcome::Done, Outcome::Interrupted][self.choices.below(2)].clone(),
+                answer: None,
+                usage: Usage::default(),
+                cost_nano_usd: None,
+                turns: 0,
+                active_ms: 0,
+            }),
+        };
+        self.note(cause, what);
+    }
+}
