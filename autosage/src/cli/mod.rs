@@ -28,6 +28,7 @@ mod secrets;
 mod send;
 mod session;
 mod show;
+mod signals;
 mod story;
 mod summary;
 mod thinker;

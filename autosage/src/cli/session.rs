@@ -6,6 +6,7 @@ use super::home::Home;
 use super::print;
 use super::prose::harmless;
 use super::reply::{self, Reply, Rules};
+use super::signals::{Signals, State};
 use super::thinker::Thinker;
 use super::trust;
 use super::view::View;
@@ -22,7 +23,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use trace::{Answer, Approve, Delivery, Event, Moment, Outcome, Part, Seq, What};
 
@@ -111,7 +111,9 @@ impl Session<'_> {
     /// Raises the walls, lets `begin` start or reopen the run, and goes on with it until it rests. Returns the exit code.
     /// The run's record is owned by then: whoever does not own a run must not touch its session's folder.
     pub async fn hold(mut self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
-        let signals = Signals::new().context("listening for signals").map_err(Failure::Infrastructure)?;
+        let interrupt = Interrupt::default();
+        let signals = Signals::watch(interrupt.clone(), self.view.clone());
+        let signals = signals.context("listening for signals").map_err(Failure::Infrastructure)?;
         let sandbox = match self.walls.take().filter(|walls| walls.kind() == self.kind) {
             Some(raised) => raised,
             None => Sandbox::start(self.kind, self.parts.program.clone())?,
@@ -125,7 +127,6 @@ impl Session<'_> {
         if let Some(schema) = &self.output_schema {
             toolbox = toolbox.answering(schema);
         }
-        let interrupt = Interrupt::default();
         self.view.lies_in(&self.folder, self.parts);
         let heard = |heard: model::Heard<'_>| self.view.heard(heard);
         let fallback: Vec<&dyn Model> = self.thinker.fallback.iter().map(AsRef::as_ref).collect();
@@ -140,7 +141,7 @@ impl Session<'_> {
         };
         let begun = begin(&engine, self.harness.clone()).await;
         let outcome = match begun {
-            Ok(mut run) => self.turns(&engine, &mut run, signals).await,
+            Ok(mut run) => self.turns(&engine, &mut run, &signals).await,
             Err(failure) => Err(failure),
         };
         environments.close().await;
@@ -149,22 +150,23 @@ impl Session<'_> {
     }
 
     /// Turn after turn of the user, until none follows.
-    async fn turns(&self, engine: &Engine<'_>, run: &mut Run, mut signals: Signals) -> Result<Outcome, Failure> {
+    async fn turns(&self, engine: &Engine<'_>, run: &mut Run, signals: &Signals) -> Result<Outcome, Failure> {
         let mut typed = (self.follow_up == FollowUp::Typed).then(|| Typed::listen(self.view.clone()));
         if typed.is_some() && run.progress().terms().approve == Approve::Ask {
             self.view.take_answers(reply::choices(self.rules));
         }
         loop {
             self.view.work();
-            let outcome = self.turn(engine, run, &mut signals, typed.as_mut()).await?;
+            let outcome = self.turn(engine, run, typed.as_mut()).await?;
             self.view.rest();
             self.tell(run, &outcome);
             let Some(typed) = &mut typed else { return Ok(outcome) };
             self.view.say("\n› ");
+            signals.meet(State::Rests);
             let rests = self.parts.clock.elapsed();
             let message = tokio::select! {
                 message = typed.messages.recv() => message,
-                () = signals.next() => None,
+                () = engine.interrupt.raised() => None,
             };
             run.rested(self.parts.clock.elapsed().saturating_sub(rests));
             match message.as_ref().map(|message| message.text.trim()) {
@@ -174,6 +176,7 @@ impl Session<'_> {
                 }
                 Some("" | "/quit" | "/exit") => return Ok(outcome),
                 Some(text) => {
+                    signals.meet(State::Works);
                     self.view.typed();
                     run.hear(vec![Part::text(text)])?;
                 }
@@ -181,34 +184,16 @@ impl Session<'_> {
         }
     }
 
-    /// One turn of the user. What is typed meanwhile is left in the inbox; the first signal ends the turn, the second the
-    /// process.
-    async fn turn(
-        &self,
-        engine: &Engine<'_>,
-        run: &mut Run,
-        signals: &mut Signals,
-        mut typed: Option<&mut Typed>,
-    ) -> Result<Outcome, Failure> {
+    /// One turn of the user. What is typed meanwhile is left in the inbox.
+    async fn turn(&self, engine: &Engine<'_>, run: &mut Run, mut typed: Option<&mut Typed>) -> Result<Outcome, Failure> {
         let secrets = run.record().secrets().clone();
         let turn = engine::run(engine, run);
         tokio::pin!(turn);
         let mut ticks = tokio::time::interval(TICK);
-        let mut stopping = false;
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut turn => return Ok(outcome?),
-                () = signals.next() => {
-                    if stopping {
-                        self.view.leave();
-                        self.view.say("ended at once; the record stands\n");
-                        std::process::exit(130);
-                    }
-                    stopping = true;
-                    engine.interrupt.raise();
-                    self.view.say("stopping (once more ends the program at once)\n");
-                }
                 Some(message) = Typed::next(&mut typed) => self.hear(&secrets.hide(message.text.trim()), message.asked)?,
                 _ = ticks.tick() => self.view.tick(),
             }
@@ -332,42 +317,6 @@ impl Drop for SessionFolder {
         // What cannot be removed now is removed when the run is next opened.
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// What ends a turn from outside: Ctrl-C, SIGTERM, and the end of the terminal unless that is ignored (`nohup`).
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Option<Signal>,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        let hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
-        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, hangup })
-    }
-
-    async fn next(&mut self) {
-        let hangup = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = hangup => {}
-        }
-    }
-}
-
-/// Whether this process was started to outlive its terminal. Where the system does not say, it was not.
-fn hangup_is_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // The lowest bit is signal 1, SIGHUP.
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Messages that a person types or pastes.

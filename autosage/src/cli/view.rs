@@ -1,10 +1,10 @@
 //! What a person or a program sees while a run goes on: the record's lines, or the story with a quiet line below it.
 
+mod bell;
 mod live;
-mod signals;
 
+use self::bell::Bell;
 use self::live::{Live, Size};
-use self::signals::Signals;
 use super::args::Output;
 use super::failure::Failure;
 use super::inline::{Inline, Protocol};
@@ -46,8 +46,8 @@ impl View {
                 let mut story = Story::new(colour, width, &parts.name);
                 let status = (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| {
                     story.set_plan_apart();
-                    let signals = (colour == Colour::On).then(Signals::default);
-                    Box::new(Live::new(parts.clock.clone(), Size::of_terminal(), signals))
+                    let bell = (colour == Colour::On).then(Bell::default);
+                    Box::new(Live::new(parts.clock.clone(), Size::of_terminal(), bell))
                 });
                 Shown::Story { story, printer: parts.err.clone(), status, answers: None }
             }
@@ -58,7 +58,7 @@ impl View {
     /// The same, which neither rings nor titles the window where the person's configuration says so.
     pub fn ringing(self, bell: Option<bool>) -> View {
         if let (Some(false), Shown::Story { status: Some(live), .. }) = (bell, &mut *self.lock()) {
-            live.signals = None;
+            live.bell = None;
         }
         self
     }
@@ -89,9 +89,9 @@ impl View {
                     Some(live) => {
                         let cleared = live.clear();
                         let text = if std::mem::take(&mut live.typed) { "\n".to_owned() } else { text };
-                        let signals = live.take_in(event);
+                        let rings = live.take_in(event);
                         let drawn = if live.running { live.draw(story) } else { asks };
-                        print(printer, &format!("{cleared}{text}{drawn}{signals}"));
+                        print(printer, &format!("{cleared}{text}{drawn}{rings}"));
                     }
                 }
             }
@@ -239,8 +239,8 @@ impl View {
         if let Shown::Story { story, printer, status, .. } = &mut *self.lock() {
             let shown = events.iter().enumerate().filter(|(index, event)| *index == 0 || Some(event.seq) == open);
             let told: String = shown.map(|(_, event)| story.tell(event)).collect();
-            let signals = status.as_mut().map(|live| events.iter().take(1).map(|event| live.take_in(event)).collect());
-            print(printer, &(told + &signals.unwrap_or_else(String::new)));
+            let rings = status.as_mut().map(|live| events.iter().take(1).map(|event| live.take_in(event)).collect());
+            print(printer, &(told + &rings.unwrap_or_else(String::new)));
         }
     }
 

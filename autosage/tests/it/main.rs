@@ -16,6 +16,7 @@ mod histories;
 mod loops;
 mod models;
 mod pictures;
+mod reach;
 mod record;
 mod scenarios;
 mod secrets;

@@ -1,12 +1,14 @@
 //! One attempt: a request sent, its answer read to the end.
 
 use super::Http;
+use super::client::Client;
 use crate::trouble::{Kind, Trouble};
 use crate::wire::{Answer, Header, Phase, Reading, Wire};
 use crate::{Ask, Heard};
 use futures_util::future::{Either, select};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use std::error::Error;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,22 +57,23 @@ impl Http {
     pub(super) async fn attempt(&self, ask: &Ask<'_>, deadline: Option<Millis>) -> Attempted {
         let wire = Wire::of(&self.spec);
         let patience = Patience { clock: ask.clock, deadline };
-        let request = match self.request(wire, ask.body) {
+        let (client, request) = match self.request(wire, ask.body) {
             Ok(request) => request,
             Err(words) => return Attempted::refused(None, None, Trouble::new(Kind::Rejected, words)),
         };
         let begun = ask.clock.elapsed();
-        let mut response = match patience.within(FIRST_BYTE, request.send(), "the answer did not begin within 10 minutes").await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                // A request that was sent may be billed, whatever became of its answer.
-                let (usage, estimated) = if error.is_connect() { (Usage::default(), false) } else { (input(ask), true) };
-                return Attempted { usage, estimated, ..Attempted::refused(None, None, unanswered(&error)) };
-            }
-            Err(trouble) => {
-                return Attempted { usage: input(ask), estimated: true, ..Attempted::refused(None, None, trouble) };
-            }
-        };
+        let mut response =
+            match patience.within(FIRST_BYTE, client.send(request), "the answer did not begin within 10 minutes").await {
+                Ok(Ok(response)) => response,
+                Ok(Err(error)) => {
+                    // A request that was sent may be billed, whatever became of its answer.
+                    let (usage, estimated) = if error.is_connect() { (Usage::default(), false) } else { (input(ask), true) };
+                    return Attempted { usage, estimated, ..Attempted::refused(None, None, unanswered(&error)) };
+                }
+                Err(trouble) => {
+                    return Attempted { usage: input(ask), estimated: true, ..Attempted::refused(None, None, trouble) };
+                }
+            };
         self.met.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
         let request_id = header(response.headers(), wire.request_id()).map(str::to_owned);
@@ -105,7 +108,7 @@ impl Http {
         }
     }
 
-    fn request(&self, wire: Wire, body: &str) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, wire: Wire, body: &str) -> Result<(&Client, reqwest::RequestBuilder), String> {
         let url = reqwest::Url::parse(&self.url()).map_err(|error| format!("the base URL is not one: {error}"))?;
         let client = self.client.get(&url)?;
         let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream");
@@ -115,7 +118,7 @@ impl Http {
             value.set_sensitive(secret);
             request = request.header(name, value);
         }
-        Ok(request.body(body.to_owned()))
+        Ok((client, request.body(body.to_owned())))
     }
 }
 
@@ -149,7 +152,7 @@ async fn read(
 ) -> Result<(), Trouble> {
     let broke = |error: reqwest::Error| Trouble::new(Kind::Passing, format!("the stream broke: {}", cause(&error)));
     while reading.phase() == Phase::Open {
-        match patience.within(NEXT_PIECE, response.chunk(), "the stream stood still for 2 minutes").await?.map_err(broke)? {
+        match patience.within(NEXT_PIECE, piece(response), "the stream stood still for 2 minutes").await?.map_err(broke)? {
             Some(bytes) => reading.push(&bytes, heard),
             None => return Ok(()),
         }
@@ -157,7 +160,7 @@ async fn read(
     // From here on the time is for all that comes: a server may go on for ever saying that it is alive.
     let usage = async {
         while reading.phase() == Phase::Stopped {
-            match response.chunk().await.map_err(broke)? {
+            match piece(response).await.map_err(broke)? {
                 Some(bytes) => reading.push(&bytes, heard),
                 None => break,
             }
@@ -166,10 +169,17 @@ async fn read(
     };
     patience.within(USAGE, usage, "the usage did not come").await??;
     let end = async {
-        while response.chunk().await.map_err(broke)?.is_some() {}
+        while piece(response).await.map_err(broke)?.is_some() {}
         Ok(())
     };
     patience.within(END, end, "the body did not end").await?
+}
+
+/// The next piece of a body. Between two of them others have their turn, so that a server that sends faster than we read keeps
+/// nobody waiting: neither a limit of time nor the person who wants to stop.
+async fn piece(response: &mut reqwest::Response) -> reqwest::Result<Option<impl Deref<Target = [u8]>>> {
+    tokio::task::yield_now().await;
+    response.chunk().await
 }
 
 /// What an answer with another status than 200 means.
@@ -187,7 +197,7 @@ async fn refused(wire: Wire, response: &mut reqwest::Response, status: u16, pati
     let mut body = Vec::new();
     // The time is for all of it: a server may go on for ever, a byte at a time.
     let whole = async {
-        while let Ok(Some(bytes)) = response.chunk().await {
+        while let Ok(Some(bytes)) = piece(response).await {
             body.extend_from_slice(&bytes);
             if body.len() >= ERROR_BODY {
                 break;

@@ -345,6 +345,37 @@ fn dropping_the_request_ends_it() {
     server.wait_until_left();
 }
 
+/// Asks until `server` has sent 8 MiB of what never ends, and says how often others had their turn meanwhile.
+fn turns_beside(server: &Server, clock: &Stepped) -> usize {
+    let model = connect(CHAT.spec(&server.base_url), Access::default());
+    let turns = async {
+        let mut turns = 0;
+        while server.repeated() < 128 {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        turns
+    };
+    let turns = run(async {
+        tokio::select! {
+            replied = model.ask(Ask { body: BODY, purse: Purse::default(), heard: &|_| (), clock }) => panic!("{replied:?}"),
+            turns = turns => turns,
+        }
+    });
+    server.wait_until_left();
+    turns
+}
+
+#[test]
+fn what_a_server_sends_without_end_keeps_nobody_else_waiting() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    for (first, again) in [(&b""[..], &b"HTTP/1.1 103 \r\n\r\n"[..]), (head, b": wait for it\n\n")] {
+        let server = Server::start([Play::Endless(first.to_vec(), again.repeat((64 << 10) / again.len()))]);
+        let turns = turns_beside(&server, &Stepped::default());
+        assert!(turns > 1_000, "{turns} beside {:?}", String::from_utf8_lossy(again));
+    }
+}
+
 fn no_retries() -> model::RetryBudget {
     model::RetryBudget { wall: Duration::ZERO, first_contact: Duration::ZERO, void_replies: 0 }
 }

@@ -19,6 +19,8 @@ pub enum Play {
     Keep(Vec<u8>),
     /// Sends these bytes and then nothing, until the client leaves.
     Stall(Vec<u8>),
+    /// Sends the first bytes, and then the second again and again, until the client leaves.
+    Endless(Vec<u8>, Vec<u8>),
 }
 
 /// A wire: a provider that speaks it, where its requests go below the test's base URL, the header that holds the key, and
@@ -85,6 +87,7 @@ struct Seen {
     requests: Vec<String>,
     connections: usize,
     served: usize,
+    repeated: usize,
 }
 
 impl Server {
@@ -101,7 +104,7 @@ impl Server {
                     log.lock().unwrap().requests.push(request);
                     let Some(play) = plays.pop_front() else { return };
                     let keep = matches!(play, Play::Keep(_));
-                    serve(&mut stream, play, &tell);
+                    serve(&mut stream, play, &tell, &log);
                     log.lock().unwrap().served += 1;
                     if !keep {
                         break;
@@ -122,7 +125,12 @@ impl Server {
         self.seen.lock().unwrap().connections
     }
 
-    /// Waits until the client has left a stalled reply.
+    /// How often what never ends was taken.
+    pub fn repeated(&self) -> usize {
+        self.seen.lock().unwrap().repeated
+    }
+
+    /// Waits until the client has left a reply that has no end.
     pub fn wait_until_left(&self) {
         self.gone.recv().unwrap();
     }
@@ -145,7 +153,7 @@ fn request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-fn serve(stream: &mut TcpStream, play: Play, gone: &Sender<()>) {
+fn serve(stream: &mut TcpStream, play: Play, gone: &Sender<()>, seen: &Mutex<Seen>) {
     match play {
         Play::Bytes(bytes) | Play::Keep(bytes) => stream.write_all(&bytes).unwrap(),
         Play::Pieces(bytes, size) => {
@@ -156,6 +164,13 @@ fn serve(stream: &mut TcpStream, play: Play, gone: &Sender<()>) {
             stream.write_all(&bytes).unwrap();
             let mut rest = [0; 64];
             while !matches!(stream.read(&mut rest), Ok(0) | Err(_)) {}
+            gone.send(()).ok();
+        }
+        Play::Endless(first, again) => {
+            stream.write_all(&first).unwrap();
+            while stream.write_all(&again).is_ok() {
+                seen.lock().unwrap().repeated += 1;
+            }
             gone.send(()).ok();
         }
     }

@@ -1,6 +1,6 @@
 //! What stands below the story while something goes on, and is redrawn: the plan, and a quiet line.
 
-use super::signals::Signals;
+use super::bell::Bell;
 use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
 use crate::cli::story::Story;
 use engine::Ledger;
@@ -65,11 +65,11 @@ pub struct Live {
     /// Whether the next event is what a person has just typed, which stands on the screen already.
     pub typed: bool,
     /// What calls a person who looks elsewhere; none where that is not wanted.
-    pub signals: Option<Signals>,
+    pub bell: Option<Bell>,
 }
 
 impl Live {
-    pub fn new(clock: Arc<dyn Clock>, size: Size, signals: Option<Signals>) -> Live {
+    pub fn new(clock: Arc<dyn Clock>, size: Size, bell: Option<Bell>) -> Live {
         let now = clock.elapsed();
         Live {
             clock,
@@ -84,7 +84,7 @@ impl Live {
             running: true,
             drawn: 0,
             typed: false,
-            signals,
+            bell,
         }
     }
 
@@ -129,7 +129,7 @@ impl Live {
 
     /// What leaves the terminal as it was found.
     pub fn leave(&mut self) -> String {
-        self.signals.as_mut().map(Signals::leave).unwrap_or_default()
+        self.bell.as_mut().map(Bell::leave).unwrap_or_default()
     }
 
     /// An event was written. Answers with what tells a person who looks elsewhere of it.
@@ -155,7 +155,7 @@ impl Live {
             | What::Unknown { .. } => {}
         }
         let lasted = self.clock.elapsed().saturating_sub(self.began);
-        self.signals.as_mut().map(|signals| signals.of(event, lasted)).unwrap_or_default()
+        self.bell.as_mut().map(|bell| bell.of(event, lasted)).unwrap_or_default()
     }
 
     /// What takes away what is drawn, if it stands.

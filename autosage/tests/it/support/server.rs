@@ -58,6 +58,8 @@ pub struct Answer {
     /// Whether the answer, or what follows `cut_at` of it, never comes.
     #[serde(default)]
     pub hang: bool,
+    /// What is sent again and again, as long as the client takes it: instead of the answer, or behind its first `cut_at` bytes.
+    pub endless: Option<Endless>,
     /// Whether the error comes inside a stream, after a first word.
     #[serde(default)]
     pub in_stream: bool,
@@ -66,6 +68,16 @@ pub struct Answer {
     pub no_end: bool,
     /// `{found}` in the words and arguments stands for what the request has between these two, where it has that last.
     pub find: Option<[String; 2]>,
+}
+
+/// What never ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endless {
+    /// The bytes.
+    pub piece: String,
+    /// How often they are sent at once, before the server rests for a hundredth of a second. Without it, it never rests.
+    pub at_once: Option<usize>,
 }
 
 impl Answer {
@@ -81,7 +93,7 @@ impl Answer {
 
     /// Whether it is no good answer.
     pub fn is_fault(&self) -> bool {
-        self.status.is_some() || self.cut_at.is_some() || self.hang || self.no_end
+        self.status.is_some() || self.cut_at.is_some() || self.hang || self.no_end || self.endless.is_some()
     }
 }
 
@@ -95,14 +107,21 @@ pub fn bash(command: &str) -> Answer {
     call("bash", json!({"command": command}))
 }
 
+/// What a server was asked, and what it has to say.
+#[derive(Default)]
+struct Served {
+    bodies: Mutex<Vec<String>>,
+    keys: Mutex<Vec<Option<String>>>,
+    faults: Mutex<usize>,
+    repeated: Mutex<usize>,
+    script: Mutex<VecDeque<Answer>>,
+}
+
 /// A running server. It takes no more connections once it is dropped: the tests of a program share its open files.
 pub struct Server {
     /// Its address, with the version.
     pub base_url: String,
-    bodies: Arc<Mutex<Vec<String>>>,
-    keys: Arc<Mutex<Vec<Option<String>>>>,
-    faults: Arc<Mutex<usize>>,
-    script: Arc<Mutex<VecDeque<Answer>>>,
+    served: Arc<Served>,
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
 }
@@ -118,10 +137,11 @@ impl Drop for Server {
 impl Server {
     /// Serves `script` from its start again, at the same address, as if nothing had been asked yet.
     pub fn restart(&self, script: Vec<Answer>) {
-        self.bodies.lock().unwrap().clear();
-        self.keys.lock().unwrap().clear();
-        *self.faults.lock().unwrap() = 0;
-        *self.script.lock().unwrap() = VecDeque::from(script);
+        self.served.bodies.lock().unwrap().clear();
+        self.served.keys.lock().unwrap().clear();
+        *self.served.faults.lock().unwrap() = 0;
+        *self.served.repeated.lock().unwrap() = 0;
+        *self.served.script.lock().unwrap() = VecDeque::from(script);
     }
 
     /// Serves `script`, then "Done." for ever.
@@ -131,20 +151,16 @@ impl Server {
         let base_url = format!("http://{address}/v1");
         let server = Server {
             base_url,
-            bodies: Arc::default(),
-            keys: Arc::default(),
-            faults: Arc::default(),
-            script: Arc::new(Mutex::new(VecDeque::from(script))),
+            served: Arc::new(Served { script: Mutex::new(VecDeque::from(script)), ..Served::default() }),
             address,
             is_over: Arc::default(),
         };
         let is_over = server.is_over.clone();
-        let (bodies, keys, faults, script) =
-            (server.bodies.clone(), server.keys.clone(), server.faults.clone(), server.script.clone());
+        let served = server.served.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten().take_while(|_| !is_over.load(Ordering::SeqCst)) {
-                let (bodies, keys, faults, script) = (bodies.clone(), keys.clone(), faults.clone(), script.clone());
-                std::thread::spawn(move || serve(stream, &bodies, &keys, &faults, &script));
+                let served = served.clone();
+                std::thread::spawn(move || serve(stream, &served));
             }
         });
         server
@@ -152,40 +168,55 @@ impl Server {
 
     /// Every body that was received, in order.
     pub fn bodies(&self) -> Vec<String> {
-        self.bodies.lock().unwrap().clone()
+        self.served.bodies.lock().unwrap().clone()
     }
 
     /// The key that came with each of them.
     pub fn keys(&self) -> Vec<Option<String>> {
-        self.keys.lock().unwrap().clone()
+        self.served.keys.lock().unwrap().clone()
+    }
+
+    /// How often what never ends was sent.
+    pub fn repeated(&self) -> usize {
+        *self.served.repeated.lock().unwrap()
     }
 
     /// How many answers were served that were no good ones.
     pub fn faults(&self) -> usize {
-        *self.faults.lock().unwrap()
+        *self.served.faults.lock().unwrap()
     }
 }
 
-fn serve(
-    stream: TcpStream,
-    bodies: &Mutex<Vec<String>>,
-    keys: &Mutex<Vec<Option<String>>>,
-    faults: &Mutex<usize>,
-    script: &Mutex<VecDeque<Answer>>,
-) {
+fn serve(stream: TcpStream, served: &Served) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some((wire, body, key)) = request(&mut reader) {
-        bodies.lock().unwrap().push(body.clone());
-        keys.lock().unwrap().push(key);
+        served.bodies.lock().unwrap().push(body.clone());
+        served.keys.lock().unwrap().push(key);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
-        let answer = script.lock().unwrap().pop_front().unwrap_or_else(done).to(&body);
+        let answer = served.script.lock().unwrap().pop_front().unwrap_or_else(done).to(&body);
         if answer.is_fault() {
-            *faults.lock().unwrap() += 1;
+            *served.faults.lock().unwrap() += 1;
         }
         let (head, payload) = response(wire, &answer);
         let whole = if answer.hang && answer.cut_at.is_none() { 0 } else { payload.len() };
         let cut = answer.cut_at.unwrap_or(whole).min(whole);
+        if let Some(Endless { piece, at_once }) = &answer.endless {
+            let head = if answer.cut_at.is_some() { head.replace("content-length", "x-length") } else { String::new() };
+            let first = [head.as_bytes(), &payload.as_bytes()[..answer.cut_at.unwrap_or(0)]].concat();
+            let pieces = piece.repeat(at_once.unwrap_or(4096));
+            stream.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
+            let mut sent = stream.write_all(&first);
+            while sent.is_ok() {
+                *served.repeated.lock().unwrap() += 1;
+                sent = stream.write_all(pieces.as_bytes());
+                if at_once.is_some() {
+                    // What it waits for is that the client goes away.
+                    let _ = reader.read(&mut [0]);
+                }
+            }
+            return;
+        }
         if answer.hang {
             // Held open until the client goes away.
             let held = if cut > 0 { [head.as_bytes(), &payload.as_bytes()[..cut]].concat() } else { Vec::new() };

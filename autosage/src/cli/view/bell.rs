@@ -10,14 +10,14 @@ const TITLE: usize = 60;
 
 /// Keeps the terminal's title, and the bell, in step with a run.
 #[derive(Debug, Default)]
-pub struct Signals {
+pub struct Bell {
     /// The task, in a few words.
     task: String,
     /// The title that stands, if we have set one.
     title: Option<String>,
 }
 
-impl Signals {
+impl Bell {
     /// What to print with `event`, which comes `lasted` after the turn of the user began.
     pub fn of(&mut self, event: &Event, lasted: Millis) -> String {
         match &event.what {
@@ -29,8 +29,8 @@ impl Signals {
             What::ApprovalAsked(_) => self.entitled('?') + "\x07",
             What::Finished(finished) => {
                 let mark = if finished.outcome.exit_code() == 0 { '✓' } else { '✗' };
-                let bell = if lasted >= SOON { "\x07" } else { "" };
-                self.entitled(mark) + bell
+                let rings = if lasted >= SOON { "\x07" } else { "" };
+                self.entitled(mark) + rings
             }
             What::Delivered(_)
             | What::Replied(_)
@@ -82,16 +82,16 @@ mod tests {
 
     #[test]
     fn a_long_turn_rings_at_its_end_and_the_title_is_given_back() {
-        let mut signals = Signals { task: "mend it".to_owned(), title: None };
-        assert_eq!(signals.leave(), "", "nothing was set");
-        assert_eq!(signals.of(&finished(Outcome::Done), 100), "\x1b[22;2t\x1b]2;✓ mend it\x1b\\");
-        assert_eq!(signals.of(&finished(Outcome::Done), SOON), "\x07", "the title stands already");
+        let mut bell = Bell { task: "mend it".to_owned(), title: None };
+        assert_eq!(bell.leave(), "", "nothing was set");
+        assert_eq!(bell.of(&finished(Outcome::Done), 100), "\x1b[22;2t\x1b]2;✓ mend it\x1b\\");
+        assert_eq!(bell.of(&finished(Outcome::Done), SOON), "\x07", "the title stands already");
         let failed = Outcome::Failed { reason: String::new() };
-        assert_eq!(signals.of(&finished(failed), SOON), "\x1b]2;✗ mend it\x1b\\\x07");
+        assert_eq!(bell.of(&finished(failed), SOON), "\x1b]2;✗ mend it\x1b\\\x07");
         let heard = event(What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }));
-        assert_eq!(signals.of(&heard, SOON), "");
-        assert_eq!(signals.leave(), "\x1b]2;\x1b\\\x1b[23;2t");
-        assert_eq!(signals.leave(), "");
+        assert_eq!(bell.of(&heard, SOON), "");
+        assert_eq!(bell.leave(), "\x1b]2;\x1b\\\x1b[23;2t");
+        assert_eq!(bell.leave(), "");
     }
 
     #[test]
