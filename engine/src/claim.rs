@@ -9,8 +9,11 @@ use crate::progress::{OpenCall, Progress};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::time::Duration;
 use trace::{CheckResult, Observed, Seq, Status, Verdict, Verified, What};
-use verify::Schema;
+
+/// How long it may take to hold an answer to its schema.
+const FORM: Duration = Duration::from_secs(30);
 
 /// Lets the checks judge a claim, and answers the call of `submit` that made it, if one did.
 pub(crate) async fn verify(engine: &Engine<'_>, run: &mut Run, claiming: Claiming) -> Result<(), EngineError> {
@@ -36,7 +39,7 @@ async fn submit(engine: &Engine<'_>, run: &mut Run, call: &OpenCall) -> Result<(
 /// Holds the answer to the run's schema, runs the checks, and writes down the verdict; `None` where the run has neither.
 async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<Verified>, EngineError> {
     let checks = run.progress().checks().to_vec();
-    match form(run.progress()) {
+    match form(engine, run.progress()).await {
         Some(verified) if verified.verdict != Verdict::Pass || checks.is_empty() => {
             let event = run.note(Some(claim), What::Verified(verified))?;
             let What::Verified(verified) = event.what else { return Ok(None) };
@@ -69,15 +72,26 @@ async fn judge(engine: &Engine<'_>, run: &mut Run, claim: Seq) -> Result<Option<
 }
 
 /// Whether the answer of the claim that stands fits the run's schema; `None` where the run has none.
-fn form(progress: &Progress) -> Option<Verified> {
-    let schema = progress.output_schema()?;
-    let answer = progress.claim().map(|claim| claim.answer.as_str()).unwrap_or_default();
-    let (verdict, misfit) = match Schema::new(schema.clone()).map(|schema| schema.misfit(answer)) {
-        Ok(None) => (Verdict::Pass, None),
-        Ok(misfit) => (Verdict::Fail, misfit),
-        Err(error) => (Verdict::Unjudged { reason: format!("the run's schema cannot be used: {error}") }, None),
+async fn form(engine: &Engine<'_>, progress: &Progress) -> Option<Verified> {
+    let schema = progress.output_schema()?.clone();
+    let answer = progress.claim().map(|claim| claim.answer.clone()).unwrap_or_default();
+    let unjudged = |reason: String| (Verdict::Unjudged { reason }, None);
+    let began = engine.clock.elapsed();
+    let (verdict, misfit) = tokio::select! {
+        biased;
+        judged = verify::misfit(schema, answer) => match judged {
+            Ok(None) => (Verdict::Pass, None),
+            Ok(misfit) => (Verdict::Fail, misfit),
+            Err(error) => unjudged(format!("the run's schema cannot be used: {error}")),
+        },
+        () = engine.interrupt.raised() => unjudged("interrupted".to_owned()),
+        () = time_is_over(engine, progress.ledger().left().time_ms) => unjudged("the run's time was over".to_owned()),
+        () = engine.clock.limit(FORM) => {
+            unjudged(format!("holding the answer to the run's schema took over {} s: make it simpler", FORM.as_secs()))
+        }
     };
-    Some(Verified { verdict, checks: Vec::new(), misfit, took_ms: 0 })
+    let took_ms = engine.clock.elapsed().saturating_sub(began);
+    Some(Verified { verdict, checks: Vec::new(), misfit, took_ms })
 }
 
 /// The answer in a call of `submit` whose answers are JSON: as it stands in the call, or what stands in its text, for some

@@ -15,7 +15,7 @@ use std::time::Duration;
 use trace::secrets::Author;
 use trace::{Check, CheckResult, Secrets, Verdict};
 
-pub use schema::{Schema, SchemaError, json_in};
+pub use schema::{Schema, SchemaError, json_in, misfit};
 
 /// Runs `checks` one after the other in `environment`, a fresh one, and says what they make of the work together. Of the
 /// output of each, as much is kept as `caps` says, without `secrets`. They have the variables that were granted.

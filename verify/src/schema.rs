@@ -3,6 +3,10 @@
 use jsonschema::Validator;
 use serde_json::Value;
 use std::fmt;
+use tokio::sync::oneshot;
+
+/// The stack of the thread that judges, in bytes: references may lead from one to the next a thousand times.
+const STACK: usize = 64 << 20;
 
 /// The most that is told of what does not fit.
 const MOST_TOLD: usize = 8;
@@ -31,6 +35,9 @@ pub enum SchemaError {
         /// What is wrong.
         why: String,
     },
+    /// What judges by it did not come to an end.
+    #[error("holding an answer to it failed: {0}")]
+    Failed(String),
 }
 
 impl Schema {
@@ -70,6 +77,23 @@ impl Schema {
         }
         (!misfits.is_empty()).then(|| misfits.join("\n"))
     }
+}
+
+/// What does not fit in `answer` where it is held to `schema`; `None` where it fits. That is found out on a thread of its own,
+/// for there are schemas and answers with which it takes longer than anybody waits. Such a thread cannot be stopped: who waits
+/// no longer drops the future, and the thread ends by itself or with the program, which it does not hold up.
+///
+/// # Errors
+/// Where answers cannot be held to the schema.
+pub async fn misfit(schema: Value, answer: String) -> Result<Option<String>, SchemaError> {
+    let (tell, told) = oneshot::channel();
+    let judge = move || {
+        // Nobody may wait any more.
+        let _ = tell.send(Schema::new(schema).map(|schema| schema.misfit(&answer)));
+    };
+    let begun = std::thread::Builder::new().name("schema".to_owned()).stack_size(STACK).spawn(judge);
+    begun.map_err(|error| SchemaError::Failed(format!("a thread for it cannot be started: {error}")))?;
+    told.await.unwrap_or_else(|_| Err(SchemaError::Failed("its thread broke off".to_owned())))
 }
 
 impl fmt::Debug for Schema {
@@ -179,6 +203,24 @@ mod tests {
             /tags/7: 8 is not one of "a" or "b"
             and more"#]],
         );
+    }
+
+    #[test]
+    fn a_schema_of_long_ways_is_followed_to_their_end() {
+        let schema = |last: Value| {
+            let step = |at: usize| (format!("a{at}"), json!({"$ref": format!("#/$defs/a{}", at + 1)}));
+            let mut definitions: serde_json::Map<String, Value> = (0..2_000).map(step).collect();
+            definitions.insert("a2000".to_owned(), last);
+            json!({"$ref": "#/$defs/a0", "$defs": definitions})
+        };
+        let judged = |last: Value| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(misfit(schema(last), "{}".to_owned())).unwrap()
+        };
+        assert_eq!(judged(json!({"type": "object"})), None);
+        assert!(judged(json!({"type": "string"})).is_some());
+        // In a circle.
+        assert_eq!(judged(json!({"$ref": "#/$defs/a0"})), None);
     }
 
     #[test]

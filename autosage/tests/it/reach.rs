@@ -1,10 +1,10 @@
 //! Nothing that a server says takes a run out of a person's hands: a signal ends the turn, another one the program.
 
-use crate::support::server::{Answer, Endless, Server};
+use crate::support::server::{Answer, Endless, Server, bash};
 use crate::support::{Place, until};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::io::Read;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 
 /// Heads of answers that say that the answer is yet to come.
@@ -15,33 +15,47 @@ fn endless(piece: &str, at_once: Option<usize>) -> Answer {
 }
 
 /// Starts a run at `server` that writes its events into a pipe.
-fn begin(place: &Place, server: &Server) -> Child {
+fn begin(place: &Place, server: &Server, more: &[&str]) -> Child {
     let work = place.work().display().to_string();
-    let arguments = [&["run", "go", "--json"], &place.arguments(server, &work)[..]].concat();
+    let arguments = [&["run", "go", "--json"], &place.arguments(server, &work)[..], more].concat();
     place.command(&arguments).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// The exit code of a program that is to end.
-fn ended(child: &mut Child) -> Option<i32> {
-    until(|| child.try_wait().unwrap()).code()
+/// The events that come until the program ends as one that was interrupted.
+fn rest(child: &mut Child) -> Vec<Value> {
+    let code = until(|| child.try_wait().unwrap()).code();
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(code, Some(130), "{told}");
+    told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().filter_map(|event| event["kind"].as_str()).collect()
+}
+
+/// The names of a program's threads.
+fn threads(child: &Child) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok()).collect()
+}
+
+/// The run that was stopped is well.
+fn goes_on(place: &Place) {
+    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
 }
 
 #[test]
 fn heads_without_end_are_stopped_by_one_signal() {
     let (place, server) = (Place::new("heads"), Server::start(vec![endless(EARLY_HINTS, None)]));
-    let mut child = begin(&place, &server);
+    let mut child = begin(&place, &server, &[]);
     until(|| (server.repeated() > 20).then_some(()));
     assert_eq!(server.faults(), 1);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let code = ended(&mut child);
-    let mut told = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!(code, Some(130), "{told}");
-    let events: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let kinds: Vec<&str> = events.iter().filter_map(|event| event["kind"].as_str()).collect();
-    assert_eq!(kinds, ["Started", "Asked", "Replied", "Delivered", "Finished"]);
-    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
-    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    let events = rest(&mut child);
+    assert_eq!(kinds(&events), ["Started", "Asked", "Replied", "Delivered", "Finished"]);
+    goes_on(&place);
 }
 
 #[test]
@@ -49,7 +63,7 @@ fn a_second_signal_ends_a_program_that_can_hear_nothing() {
     // More than a pipe holds, and nobody reads it: the thread of the run stands in the writing of a line.
     let long = Answer { text: Some("x".repeat(256 << 10)), ..Answer::default() };
     let (place, server) = (Place::new("unread"), Server::start(vec![long]));
-    let mut child = begin(&place, &server);
+    let mut child = begin(&place, &server, &[]);
     let mut out = child.stdout.take().unwrap();
     let waiting = |out: &ChildStdout| rustix::io::ioctl_fionread(out).unwrap();
     until(|| (waiting(&out) > 32 << 10).then_some(()));
@@ -62,6 +76,29 @@ fn a_second_signal_ends_a_program_that_can_hear_nothing() {
     let mut told = Vec::new();
     out.read_to_end(&mut told).unwrap();
     assert!(told.len() < 256 << 10 && !told.ends_with(b"\n"), "it stood in the middle of a line");
-    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
-    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    goes_on(&place);
+}
+
+#[test]
+fn a_schema_that_keeps_its_judge_busy_is_stopped_by_one_signal() {
+    // Every level is tried in both ways, and the innermost fits neither: 2^60 ways.
+    let level =
+        |name: &str| json!({"type": "object", "properties": {"x": {"$ref": format!("#/$defs/{name}")}}, "required": ["x"]});
+    let both = [level("a"), level("b")];
+    let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": both}, "b": {"anyOf": both}}});
+    let answer = "{\"x\":".repeat(60) + "1" + &"}".repeat(60);
+    let (place, server) =
+        (Place::new("busy"), Server::start(vec![Answer { text: Some(answer), ..Answer::default() }, bash("true")]));
+    let file = place.home().with_file_name("schema.json");
+    std::fs::write(&file, schema.to_string()).unwrap();
+    let mut child = begin(&place, &server, &["--output-schema", &file.display().to_string()]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let replied = out.by_ref().lines().map_while(Result::ok).find(|line| line.contains("\"kind\":\"Replied\""));
+    assert!(replied.is_some_and(|line| line.contains("\\\"x\\\":1}")), "the answer came");
+    until(|| threads(&child).contains(&"schema\n".to_owned()).then_some(()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.stdout = Some(out.into_inner());
+    let events = rest(&mut child);
+    assert_eq!(kinds(&events), ["Verified", "Delivered", "Finished"]);
+    assert_eq!(events[0]["verdict"], json!({"unjudged": {"reason": "interrupted"}}), "{}", events[0]);
 }
