@@ -389,7 +389,8 @@ fn was_broken_off(stop: &Stop) -> bool {
 
 /// Whether a server refused a request for what it holds: it may be a picture that it cannot read.
 fn is_against_content(fault: &Fault) -> bool {
-    fault.class == FaultClass::Rejected && matches!(fault.status, Some(400 | 415 | 422))
+    let is_of_status = matches!(fault.status, Some(400 | 415 | 422));
+    fault.class == FaultClass::Rejected && (is_of_status || model::takes_none(&fault.message))
 }
 
 /// The words for the person among `parts`.

@@ -8,6 +8,7 @@ mod gate;
 pub use check::{CHECK_OUTPUT, CHECK_TIME, Checked, Wrong, check};
 pub use gate::Gate;
 
+use crate::picture::takes_none;
 use crate::retry::{After, Retries, millis};
 use crate::trouble::{Kind, Trouble};
 use crate::wire::{Answer, Wire};
@@ -210,7 +211,7 @@ impl Http {
             // Google refuses a wrong key with status 400.
             (FaultClass::Rejected, Some(400)) if trouble.message.contains("API key") => format!(" Check the key in {key_var}."),
             (FaultClass::Rejected, Some(401 | 403)) => format!(" Check the key in {key_var} and what it may use."),
-            (FaultClass::Rejected, Some(404)) => {
+            (FaultClass::Rejected, Some(404)) if !takes_none(&trouble.message) => {
                 let usual = Wire::of(&self.spec).usual_base();
                 format!(" Check the model's name, `{}`, and the base URL ({usual}).", self.spec.name)
             }

@@ -34,7 +34,7 @@ mod wire;
 pub use ask::{Ask, Heard, Model, Purse};
 pub use http::{Access, CHECK_OUTPUT, CHECK_TIME, Checked, Gate, Wrong, check, connect};
 pub use masks::Masks;
-pub use picture::{SentPicture, takes};
+pub use picture::{SentPicture, takes, takes_none};
 pub use prompt::{Message, Prompt, SentCall, SentPart, estimate_tokens, text_of};
 pub use provider::{KeyForm, KeyUse, Provider};
 pub use recorded::Recorded;

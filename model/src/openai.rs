@@ -1,5 +1,6 @@
 //! What the two wires of OpenAI share: the header of the key, and what errors of OpenAI and of compatible servers mean.
 
+use crate::picture::takes_none;
 use crate::retry;
 use crate::trouble::{Kind, Trouble, plain};
 use crate::wire::Header;
@@ -84,6 +85,7 @@ fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
         // One request alone is beyond the limit of a minute: no wait makes it fit.
         Some(413 | 429) if limited && all.contains("request too large") => Kind::Rejected,
         Some(429) => Kind::Passing,
+        _ if takes_none(&words.message) => Kind::Rejected,
         _ if says(TOO_LONG) => Kind::ContextFull,
         Some(413) => Kind::ContextFull,
         _ if says(DECLINED) => Kind::Refused,

@@ -55,6 +55,22 @@ pub fn takes(spec: &ModelSpec, media_type: &str) -> bool {
     spec.images != Some(false) && Wire::of(spec).pictures().contains(&media_type)
 }
 
+/// Words of servers that take no pictures, with statuses that tell something else: llama.cpp without a projector and Ollama
+/// with 500 (github.com/ggml-org/llama.cpp/issues/12947, 13566 and 15377, github.com/valentinfrlch/ha-llmvision/issues/691),
+/// OpenRouter with 404 (github.com/NousResearch/hermes-agent/pull/23411).
+const TAKES_NONE: &[&str] = &[
+    "image input is not supported",
+    "unsupported content part type: \"image_url\"",
+    "missing data required for image input",
+    "no endpoints found that support image",
+];
+
+/// Whether a server says with these words that it takes no pictures, whatever its status tells.
+pub fn takes_none(message: &str) -> bool {
+    let message = message.to_lowercase();
+    TAKES_NONE.iter().any(|words| message.contains(words))
+}
+
 /// How many pictures `message` holds, and how many bytes of base64 they are.
 pub(crate) fn weight(message: &Message) -> (u64, usize) {
     let parts = match message {

@@ -113,6 +113,34 @@ fn a_picture_that_the_server_refuses_is_told_in_words_and_the_run_goes_on() {
     }
 }
 
+/// In the words of llama.cpp, Ollama and OpenRouter: github.com/ggml-org/llama.cpp/issues/15377 and 12947,
+/// github.com/valentinfrlch/ha-llmvision/issues/691, github.com/NousResearch/hermes-agent/pull/23411.
+#[test]
+fn a_server_that_takes_no_pictures_says_so_with_any_status() {
+    let cases = [
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (500, "Failed to parse messages: Unsupported content part type: \"image_url\"; messages = []"),
+        (500, "Failed to create new sequence: failed to process inputs: this model is missing data required for image input"),
+        (404, "No endpoints found that support image input"),
+    ];
+    for (wire, (status, error)) in [Wire::Chat, Wire::Responses].into_iter().flat_map(|wire| cases.map(|case| (wire, case))) {
+        let answers = serde_json::json!([
+            {"calls": [{"name": "read", "arguments": {"path": "shape"}}]},
+            {"status": status, "error": error}
+        ]);
+        let (place, server) = (Place::new(&format!("no-eyes-{wire:?}")), Server::start(script(&answers.to_string())));
+        put(&place, "shape", PNG);
+        let work = place.work().display().to_string();
+        let mut args = vec!["run", "what is it?"];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let called = place.start(&args);
+        assert_eq!(server.faults(), 1);
+        assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{error}: {}", called.err);
+        let seen: Vec<_> = server.bodies().iter().map(|body| places(body).len()).collect();
+        assert_eq!(seen, [0, 1, 0], "{error}: it is asked once with the picture and once without");
+    }
+}
+
 #[test]
 fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
     let (place, server) = (Place::new("no-picture"), Server::start(Vec::new()));

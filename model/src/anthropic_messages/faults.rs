@@ -1,5 +1,6 @@
 //! What the errors of the Messages API mean.
 
+use crate::picture::takes_none;
 use crate::retry;
 use crate::trouble::{Kind, Trouble, plain};
 use serde_json::Value;
@@ -57,6 +58,7 @@ fn judge(status: Option<u16>, told: Option<Duration>, name: &str, message: Strin
         _ if says(UNPAID) => Kind::Rejected,
         Some(401..=404) => Kind::Rejected,
         Some(429) => Kind::Passing,
+        _ if takes_none(&message) => Kind::Rejected,
         _ if says(TOO_LONG) => Kind::ContextFull,
         Some(413) => Kind::ContextFull,
         _ if says(DECLINED) => Kind::Refused,
