@@ -13,7 +13,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use tools::{Lasting, Room};
 use trace::secrets::Author;
-use trace::{ApprovalAsked, Called, Digest, Grant, Millis, Observed, Part, Reading, Secrets, Seq, Status, ToolCall, What};
+use trace::{
+    ApprovalAsked, Called, Delivered, Delivery, Digest, Grant, Millis, Observed, Part, Reading, Secrets, Seq, Status, ToolCall,
+    What,
+};
 
 /// A call's arguments, read.
 #[derive(Clone, Debug, PartialEq)]
@@ -257,7 +260,8 @@ async fn serve_in(
     engine.toolbox.serve(call, &room).await
 }
 
-/// The whole output of the call at `seq`: what it printed, or what the agent was told; of a fold, all of its account.
+/// The whole output of the call at `seq`: what it printed, or what the agent was told; of a fold, all of its account;
+/// of a message with pictures, what the person said.
 fn output(run: &Run, seq: Seq) -> io::Result<Option<tools::Output>> {
     let event = match run.progress().output(seq) {
         None => return Ok(None),
@@ -270,6 +274,8 @@ fn output(run: &Run, seq: Seq) -> io::Result<Option<tools::Output>> {
     };
     match event.map(|event| event.what) {
         Some(What::Observed(observed)) => Ok(Some(tools::Output::Told(observed.content))),
+        Some(What::Started(started)) => Ok(Some(tools::Output::Told(started.task.parts))),
+        Some(What::Delivered(Delivered { what: Delivery::Message { parts }, .. })) => Ok(Some(tools::Output::Told(parts))),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "its line in the record is damaged")),
     }
 }

@@ -38,7 +38,7 @@ use verify::json_in;
 pub(crate) enum Output {
     /// In a blob.
     Blob(Digest),
-    /// In the event that tells the agent of it: this one.
+    /// In the event that tells the agent of it: this one, which may be a message of the person.
     Told(Seq),
     /// Nowhere: it is the account of what happened from the first of these events up to, and without, the second.
     Account(Seq, Seq),
@@ -133,8 +133,8 @@ impl Progress {
         self.rights.fold(event);
         self.account.fold(event);
         match &event.what {
-            What::Started(started) => self.start(started),
-            What::Delivered(delivered) => self.deliver(delivered),
+            What::Started(started) => self.start(event.seq, started),
+            What::Delivered(delivered) => self.deliver(event.seq, delivered),
             What::Asked(_) => self.ask(),
             What::Replied(replied) => self.reply(event.seq, replied),
             What::Switched(switched) => self.switch(switched),
@@ -176,10 +176,10 @@ impl Progress {
         self.begin_transcript();
     }
 
-    fn start(&mut self, started: &Started) {
+    fn start(&mut self, seq: Seq, started: &Started) {
         self.system = prompt::system(&self.harness, started);
         self.backend = Some(started.facts.backend.clone());
-        self.conversation.tell(&started.task.parts);
+        self.hear(seq, &started.task.parts);
         self.cwd = Some(started.task.workspace.clone());
         self.rights.start(started);
         self.run = Some(started.run.clone());
@@ -188,7 +188,7 @@ impl Progress {
         self.change_model(&started.model);
     }
 
-    fn deliver(&mut self, delivered: &Delivered) {
+    fn deliver(&mut self, seq: Seq, delivered: &Delivered) {
         if !delivered.name.is_empty() {
             self.delivered.insert(delivered.name.clone());
         }
@@ -196,7 +196,7 @@ impl Progress {
             Delivery::Message { parts } => {
                 self.reopen();
                 self.answer = None;
-                self.conversation.tell(parts);
+                self.hear(seq, parts);
             }
             Delivery::Interrupt => self.turn.interrupted = true,
             // What is allowed by it is for the rights to say.
@@ -220,6 +220,14 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// The person says this. What it names can be read again, once it stands in no prompt any more.
+    fn hear(&mut self, seq: Seq, parts: &[Part]) {
+        if trace::blobs_of(parts).next().is_some() {
+            self.outputs.insert(seq, Output::Told(seq));
+        }
+        self.conversation.tell(parts);
     }
 
     /// The turn of the user begins anew: what ended the last one no longer holds.

@@ -1,9 +1,9 @@
 //! Pictures on every wire and through the real binary: what a server receives of them, and what is refused before that.
 
-use crate::support::server::{Server, Wire};
+use crate::support::server::{Answer, Server, Wire, bash, call};
 use crate::support::{Place, script};
 use serde_json::Value;
-use trace::{Part, What};
+use trace::{Event, Folded, Method, Part, What};
 
 /// A PNG of 16×9 pixels, and the same in base64.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x09\x08\x06\0\0\0";
@@ -111,6 +111,33 @@ fn a_picture_that_the_server_refuses_is_told_in_words_and_the_run_goes_on() {
         let shown = place.start(&["show", "--last", "--prompt", &asked.unwrap().to_string()]);
         assert_eq!((shown.code, shown.out.trim_end()), (0, server.bodies()[2].as_str()), "{}", shown.err);
     }
+}
+
+#[test]
+fn a_picture_of_a_message_that_was_folded_away_is_shown_again() {
+    let (place, server) = (Place::new("folded-picture"), Server::start(Vec::new()));
+    let (shape, work) = (put(&place, "shape.png", PNG), place.work().display().to_string());
+    let floods = |number: usize| Answer {
+        calls: (0..8).flat_map(|call| bash(&format!("yes 'line of {number}.{call}' | head -c 1100")).calls).collect(),
+        ..Answer::default()
+    };
+    let more = ["--context", "12000", "--max-turns", "100", "--durability", "process"];
+    server.restart((0..2).map(floods).collect());
+    let mut args = vec!["run", "go"];
+    args.extend(more.into_iter().chain(place.arguments(&server, &work)));
+    assert_eq!(place.start(&args).code, 0);
+    let find = Some(["[picture 16×9 png, 29 bytes, output:".to_owned(), "]".to_owned()]);
+    let read = Answer { find, ..call("read", serde_json::json!({"path": "output:{found}"})) };
+    server.restart((2..14).map(floods).chain([read]).collect());
+    let mut args = vec!["resume", "--last", "-m", "look at this", "--image", &shape, "--config", "none"];
+    args.extend(more.into_iter().chain(Wire::Chat.arguments(&server.base_url)));
+    let called = place.start(&args);
+    assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+    let is_fold = |event: &Event| matches!(&event.what, What::Folded(Folded { method: Method::Ledger { .. }, .. }));
+    assert!(place.events().iter().any(is_fold));
+    let seen: Vec<usize> = server.bodies().iter().map(|body| places(body).len()).collect();
+    assert_eq!(seen.first(), Some(&1), "it stood there");
+    assert_eq!(seen[seen.len() - 2..], [0, 1], "it went, and is there again");
 }
 
 /// In the words of llama.cpp, Ollama and OpenRouter: github.com/ggml-org/llama.cpp/issues/15377 and 12947,

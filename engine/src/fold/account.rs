@@ -44,7 +44,7 @@ impl Account {
         match &event.what {
             What::Delivered(delivered) => {
                 if let Delivery::Message { parts } = &delivered.what {
-                    self.add(event.seq, Kind::Said(words(parts)));
+                    self.add(event.seq, Kind::Said(words(parts, event.seq)));
                 }
             }
             What::Called(called) => _ = self.open.insert(event.seq, (called.tool.clone(), in_words(called))),
@@ -239,11 +239,11 @@ impl Told<'_> {
     }
 }
 
-/// What a person said, with words for what is none.
-fn words(parts: &[Part]) -> String {
+/// What a person said at `at`, with words for what is none.
+fn words(parts: &[Part], at: Seq) -> String {
     let word = |part: &Part| match part {
         Part::Text { text } => text.clone(),
-        Part::Image { picture, .. } => format!("[{picture}]"),
+        Part::Image { picture, .. } => format!("[{picture}, output:{at}]"),
         Part::File { name, .. } => format!("[{name}]"),
     };
     parts.iter().map(word).collect::<Vec<_>>().join("\n")
