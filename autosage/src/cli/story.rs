@@ -1,8 +1,10 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
 mod calls;
+mod pictures;
 
 use self::calls::Texts;
+use self::pictures::Refusal;
 use super::inline::Inline;
 use super::plan;
 use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
@@ -11,8 +13,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tools::{Plan, Stage};
 use trace::{
-    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Folded, Granted, Method, Part, Recovered, Replied, RunId, Said,
-    Seq, Started, Stop, Switched, Timestamp, Verdict, Verified, What,
+    ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Folded, Granted, Method, Recovered, Replied, RunId, Said, Seq,
+    Started, Stop, Switched, Timestamp, Verdict, Verified, What,
 };
 
 /// Lines of an observation that are shown.
@@ -55,6 +57,7 @@ pub struct Story {
     /// Whether it stands beside the story all the time, so that its changes are not told.
     plan_apart: bool,
     texts: Texts,
+    refusal: Refusal,
     /// How pictures are shown besides being named.
     inline: Option<Inline>,
 }
@@ -86,6 +89,7 @@ impl Story {
             plan_changed: false,
             plan_apart: false,
             texts: Texts::default(),
+            refusal: Refusal::default(),
             inline: None,
         };
         story.fit(width);
@@ -95,16 +99,6 @@ impl Story {
     /// The plan stands beside the story, by whoever shows [`Story::plan`]: its changes are not told one by one.
     pub fn set_plan_apart(&mut self) {
         self.plan_apart = true;
-    }
-
-    /// From here on pictures are shown so.
-    pub fn show_pictures(&mut self, inline: Option<Inline>) {
-        self.inline = inline;
-    }
-
-    /// The pictures among `parts`, below the lines that name them.
-    fn pictures(&self, parts: &[Part]) -> String {
-        self.inline.as_ref().map(|inline| inline.shown(parts)).unwrap_or_default()
     }
 
     /// What the agent is about to do, as far as something of it is left: at most `most` lines.
@@ -172,6 +166,7 @@ impl Story {
     /// The text that `event` adds: whole lines, or nothing.
     pub fn tell(&mut self, event: &Event) -> String {
         self.questions.fold(event);
+        let refusal = self.refusal.fold(event);
         match &event.what {
             What::Started(started) => {
                 self.run = Some(started.run.clone());
@@ -218,7 +213,8 @@ impl Story {
                 self.paint(Look::Dim, &format!("{}\n", clean(&text)))
             }
             What::Finished(finished) => self.finished(finished),
-            What::Asked(_) | What::Unknown { .. } => String::new(),
+            What::Asked(_) => refusal.map(|why| self.without_pictures(&why)).unwrap_or_default(),
+            What::Unknown { .. } => String::new(),
         }
     }
 

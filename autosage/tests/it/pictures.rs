@@ -101,6 +101,12 @@ fn a_picture_that_the_server_refuses_is_told_in_words_and_the_run_goes_on() {
         let called = place.start(&args);
         assert_eq!(server.faults(), 1);
         assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{wire:?}: {}", called.err);
+        let line =
+            "the model's server refused the request, which is made again without its new pictures: Could not process image";
+        let plain = |told: &str| told.replace("\n! ", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(plain(&called.err).matches(line).count(), 1, "{wire:?}: {}", called.err);
+        let story = place.start(&["show", "--last"]).out;
+        assert_eq!(plain(&story).matches(line).count(), 1, "{wire:?}: {story}");
         let mut args = vec!["resume", "--last", "-m", "and now?", "--config", "none"];
         args.extend(wire.arguments(&server.base_url));
         let called = place.start(&args);
