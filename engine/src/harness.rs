@@ -256,6 +256,8 @@ notes! {
     unseen_picture,
     /// A picture that was refused with the request that held it: `{picture}`.
     refused_picture,
+    /// A picture that is one too many for a request: `{picture}`, `{most}`, `{at}`.
+    crowded_picture,
     /// A picture whose bytes the record has lost: `{picture}`.
     lost_picture,
     /// A file that is no picture: `{name}`, `{type}`.

@@ -147,6 +147,10 @@ impl Progress {
             What::ApprovalAsked(_) | What::Granted(_) | What::Unknown { .. } => {}
         }
         self.conversation.write();
+        if self.conversation.thin() {
+            self.begin_transcript();
+            self.conversation.write();
+        }
     }
 
     fn recover(&mut self, recovered: &Recovered) {
@@ -227,7 +231,7 @@ impl Progress {
         if trace::blobs_of(parts).next().is_some() {
             self.outputs.insert(seq, Output::Told(seq));
         }
-        self.conversation.tell(parts);
+        self.conversation.hear(seq, parts);
     }
 
     /// The turn of the user begins anew: what ended the last one no longer holds.

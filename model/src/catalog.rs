@@ -159,6 +159,8 @@ impl Catalog {
             effort,
             reasons: known.and_then(|model| model.reasons),
             images: known.and_then(|model| model.images),
+            max_images: known.and_then(|model| model.max_images).or(row.max_images),
+            large_images: known.and_then(|model| model.large_images).or(row.large_images),
             structured: known.and_then(|model| model.structured),
             table: known.map(|_| self.digest),
         })

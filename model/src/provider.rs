@@ -5,6 +5,7 @@ mod rows;
 use crate::wire::Wire;
 use rows::COMPATIBLE;
 pub(crate) use rows::PROVIDERS;
+use trace::LargeImages;
 
 /// A provider of models, and what its requests must look like.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ pub struct Provider {
     pub(crate) call_ids: CallIds,
     /// Whether its models are usually held to the schema of an answer.
     pub(crate) schemas: Schemas,
+    /// The most pictures of a request, where that is limited.
+    pub(crate) max_images: Option<u64>,
+    /// The most where one of them is large.
+    pub(crate) large_images: Option<LargeImages>,
     /// Where all this was read, for people.
     pub source: &'static str,
 }
@@ -134,17 +139,20 @@ mod tests {
             if *wire == Wire::OpenAiChat {
                 table += &format!(" | {} {:?} {:?} {:?}", row.max_tokens_field, row.reasoning, row.usage, row.call_ids);
             }
+            let (most, large) = (row.max_images, row.large_images.map(|large| (large.most, large.above)));
+            table += &most.map(|most| format!(" | {most} pictures")).unwrap_or_default();
+            table += &large.map(|(most, above)| format!(", {most} if above {above} pixels")).unwrap_or_default();
             let of_models = if models == name { String::new() } else { format!(" | models of {models}") };
             table += &format!("{of_models}\n    {}\n", row.source);
             assert!(!row.source.is_empty() && PROVIDERS.iter().filter(|other| other.name == *name).count() == 1, "{name}");
             assert!(find(models).is_some(), "{name} has the models of {models}");
         }
         expect![[r#"
-            openai: openai-responses https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required
+            openai: openai-responses https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required | 500 pictures
                 developers.openai.com/api/reference/resources/responses
-            openai-chat: openai-chat https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required | max_completion_tokens Never Asked Ours | models of openai
+            openai-chat: openai-chat https://api.openai.com/v1 (OPENAI_BASE_URL) OPENAI_API_KEY Required | max_completion_tokens Never Asked Ours | 500 pictures | models of openai
                 developers.openai.com/api/reference/resources/chat
-            anthropic: anthropic-messages https://api.anthropic.com (ANTHROPIC_BASE_URL) ANTHROPIC_API_KEY Required
+            anthropic: anthropic-messages https://api.anthropic.com (ANTHROPIC_BASE_URL) ANTHROPIC_API_KEY Required | 100 pictures, 20 if above 2000 pixels
                 platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs
             gemini: gemini https://generativelanguage.googleapis.com (GOOGLE_GEMINI_BASE_URL) GEMINI_API_KEY Required
                 ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py
@@ -162,9 +170,9 @@ mod tests {
                 hexdocs.pm/req_llm (guides/zai); key and address: docs.openclaw.ai/providers/zai
             minimax: anthropic-messages https://api.minimax.io/anthropic (MINIMAX_BASE_URL) MINIMAX_API_KEY Required
                 docs.litellm.ai/docs/providers/minimax; thinking: platform.minimax.io/docs/api-reference/text-openai-api
-            mistral: openai-chat https://api.mistral.ai/v1 (MISTRAL_BASE_URL) MISTRAL_API_KEY Required | max_tokens Never Always Nine
+            mistral: openai-chat https://api.mistral.ai/v1 (MISTRAL_BASE_URL) MISTRAL_API_KEY Required | max_tokens Never Always Nine | 8 pictures
                 docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids: github.com/mistralai/mistral-common (validator)
-            groq: openai-chat https://api.groq.com/openai/v1 (GROQ_BASE_URL) GROQ_API_KEY Required | max_completion_tokens Never Asked Ours
+            groq: openai-chat https://api.groq.com/openai/v1 (GROQ_BASE_URL) GROQ_API_KEY Required | max_completion_tokens Never Asked Ours | 3 pictures
                 console.groq.com/docs/openai
             xai: openai-chat https://api.x.ai/v1 (XAI_BASE_URL) XAI_API_KEY Required | max_tokens Never Asked Ours
                 docs.x.ai/docs/guides/chat

@@ -93,6 +93,8 @@ impl ScriptedModel {
             effort: None,
             reasons: None,
             images: None,
+            max_images: None,
+            large_images: None,
             structured: None,
             table: None,
         };

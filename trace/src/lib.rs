@@ -51,5 +51,6 @@ pub use record::{Moment, Observer, Record, RecordError, blobs};
 pub use reply::{Attempt, Fault, FaultClass, Replied, Said, Stop, Timing};
 pub use secrets::Secrets;
 pub use started::{
-    Check, CheckResult, Facts, HarnessRef, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec, UNKNOWN_WINDOW, Unread,
+    Check, CheckResult, Facts, HarnessRef, LargeImages, ModelSpec, Program, ProjectFile, Started, Task, ToolSpec, UNKNOWN_WINDOW,
+    Unread,
 };

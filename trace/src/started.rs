@@ -131,12 +131,27 @@ pub struct ModelSpec {
     /// Whether it sees pictures; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
+    /// The most pictures of a request; absent where no limit is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_images: Option<u64>,
+    /// The most where one of them is large; absent where that makes no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_images: Option<LargeImages>,
     /// Whether it can be held to a schema in its answer; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<bool>,
     /// The digest of the table that prices and windows were read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Digest>,
+}
+
+/// How many pictures a request may hold where one of them is large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargeImages {
+    /// A picture is large that has more pixels than this at its longer side.
+    pub above: u32,
+    /// The most pictures.
+    pub most: u64,
 }
 
 /// The window of a model about which nothing is known, in tokens: small enough for any that works with tools.
@@ -146,6 +161,12 @@ impl ModelSpec {
     /// The window in tokens: what is known of it, else [`UNKNOWN_WINDOW`].
     pub fn window(&self) -> u64 {
         self.context.unwrap_or(UNKNOWN_WINDOW)
+    }
+
+    /// The most pictures of a request whose largest has so many pixels at its longer side; `None` where no limit is known.
+    pub fn most_images(&self, pixels: u32) -> Option<u64> {
+        let large = self.large_images.filter(|large| pixels > large.above).map(|large| large.most);
+        [self.max_images, large].into_iter().flatten().min()
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Command {
     /// What is known about models, what a run would use, and whether it works.
     ///
     /// A file models.toml beside your configuration goes before what is built in, key by key; it has the same form:
-    /// [[model]] with provider, name, context, max_output, input, cached, cache_write, output, images, structured.
+    /// [[model]] with provider, name, context, max_output, input, cached, cache_write, output, images, max_images, structured.
     #[command(after_help = "Examples:\n  autosage models openai\n  autosage models show anthropic/claude-opus-5-5\n  \
         autosage models check                       # the configured one\n  \
         autosage models check ollama/qwen3-coder --base-url http://127.0.0.1:11434/v1")]

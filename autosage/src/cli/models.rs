@@ -182,12 +182,22 @@ fn show(args: &ShowModelArgs, config: &Config, parts: &Parts) -> Result<u8, Fail
         ("effort", effort.to_owned()),
         ("reasons", or_unknown(spec.reasons).to_owned()),
         ("sees pictures", or_unknown(spec.images).to_owned()),
+        ("pictures at once", pictures_at_once(&spec)),
         ("keeps to a schema", or_unknown(spec.structured).to_owned()),
         ("read in", read),
     ];
     let lines: String = lines.iter().map(|(name, said)| format!("  {name:<18} {}\n", clean(said))).collect();
     print(&parts.out, &format!("{}\n{lines}", clean(&spec.id)));
     Ok(0)
+}
+
+fn pictures_at_once(spec: &ModelSpec) -> String {
+    let most = spec.max_images.map_or("no limit is known".to_owned(), |most| format!("{} at most", grouped(most)));
+    let large = spec.large_images.map(|large| {
+        let (most, above) = (grouped(large.most), grouped(u64::from(large.above)));
+        format!(", {most} where one is larger than {above} pixels at a side")
+    });
+    most + &large.unwrap_or_default()
 }
 
 fn told_price(price: &Price) -> String {

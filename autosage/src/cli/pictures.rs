@@ -29,6 +29,14 @@ impl Pictures {
 
     /// Refuses pictures that the model would not be sent.
     pub fn refuse_unseen(&self, spec: &ModelSpec) -> Result<(), Failure> {
+        let pixels = self.0.iter().map(|given| given.picture.width.max(given.picture.height)).max().unwrap_or_default();
+        let (given, most) = (self.0.len() as u64, spec.most_images(pixels).unwrap_or(u64::MAX));
+        if given > most {
+            return Err(Failure::usage(format!(
+                "`{}` takes {most} of these {given} pictures at once: give fewer --image, or choose another model with --model",
+                spec.id
+            )));
+        }
         let unseen = self.0.iter().find(|given| !model::takes(spec, &given.picture.media_type));
         unseen.map_or(Ok(()), |given| {
             let what = if spec.images == Some(false) { "pictures" } else { given.picture.media_type.as_str() };

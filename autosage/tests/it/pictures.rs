@@ -1,5 +1,6 @@
 //! Pictures on every wire and through the real binary: what a server receives of them, and what is refused before that.
 
+use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire, bash, call};
 use crate::support::{Place, script};
 use serde_json::Value;
@@ -144,6 +145,46 @@ fn a_picture_of_a_message_that_was_folded_away_is_shown_again() {
     let seen: Vec<usize> = server.bodies().iter().map(|body| places(body).len()).collect();
     assert_eq!(seen.first(), Some(&1), "it stood there");
     assert_eq!(seen[seen.len() - 2..], [0, 1], "it went, and is there again");
+}
+
+#[test]
+fn the_oldest_pictures_are_words_where_a_request_holds_no_more() {
+    let (place, server) = (Place::new("crowded"), Server::start(Vec::new()));
+    let count = |body: &str| body.matches("iVBORw0KGgo").count();
+    let files: Vec<String> =
+        (0..9).map(|number| put(&place, &format!("shape{number}.png"), &[PNG, &[number]].concat())).collect();
+    let read = |number: usize| call("read", serde_json::json!({"path": format!("shape{number}.png")}));
+    let find = Some(["read output:".to_owned(), " shows it again".to_owned()]);
+    let again = Answer { find, ..call("read", serde_json::json!({"path": "output:{found}"})) };
+    server.restart((0..9).map(read).chain([again]).collect());
+    let (work, groq) =
+        (place.work().display().to_string(), ["--model", "groq/scripted", "--key-env", "TEST_KEY", "--config", "none"]);
+    let mut args = vec!["run", "what are they?", "--base-url", &server.base_url, "--workspace", &work, "--context", "200000"];
+    args.extend(groq);
+    let called = place.start(&args);
+    assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+    let bodies = server.bodies();
+    let seen: Vec<usize> = bodies.iter().map(|body| count(body)).collect();
+    assert_eq!(seen, [0, 1, 2, 3, 2, 3, 2, 3, 2, 3, 2], "Groq takes three");
+    for together in bodies.chunk_by(|one, next| count(one) < count(next)) {
+        every_body_extends_the_one_before(together);
+    }
+    // Words stand for all but the last and the one that was read again: the eighth, as the latest that words stood for.
+    let last = bodies.last().unwrap();
+    assert_eq!(last.matches("no longer shown, for a request holds 3 pictures at most").count(), 8, "{last}");
+    let asked = place.events().into_iter().filter(|event| matches!(event.what, What::Asked(_)));
+    for (event, body) in asked.zip(&bodies) {
+        let shown = place.start(&["show", "--last", "--prompt", &event.seq.to_string()]);
+        assert!(shown.out.trim_end() == body, "the request at event {}: {}", event.seq, shown.err);
+    }
+    let mut args = vec!["run", "what are they?", "--base-url", &server.base_url, "--workspace", &work];
+    args.extend(files[..4].iter().flat_map(|file| ["--image", file]).chain(groq));
+    let called = place.start(&args);
+    assert_eq!(called.code, 2, "{}", called.err);
+    assert!(called.err.contains("`groq/scripted` takes 3 of these 4 pictures at once: give fewer --image"), "{}", called.err);
+    let shown = place.start(&["models", "show", "anthropic/claude-haiku-4-5", "--config", "none"]);
+    let line = "pictures at once   100 at most, 20 where one is larger than 2,000 pixels at a side";
+    assert!(shown.out.contains(line), "{}", shown.out);
 }
 
 /// In the words of llama.cpp, Ollama and OpenRouter: github.com/ggml-org/llama.cpp/issues/15377 and 12947,

@@ -97,6 +97,17 @@ impl Conversation {
         }
     }
 
+    /// Where there are more pictures than a request may hold, the oldest are words from here on. Answers with whether there
+    /// were; then the transcript has to begin anew.
+    pub fn thin(&mut self) -> bool {
+        let are_too_many = self.pictures.are_too_many();
+        if are_too_many {
+            let new = self.history.rounds.last().map_or(0, |round| round.at);
+            self.pictures.thin(&mut self.history.messages, new);
+        }
+        are_too_many
+    }
+
     /// A request goes out.
     pub fn ask(&mut self) {
         self.pictures.ask();
@@ -127,6 +138,12 @@ impl Conversation {
     pub fn tell(&mut self, parts: &[Part]) {
         let message = Message::User(self.pictures.sent(parts));
         if self.has_open_calls() { self.held.push(message) } else { self.history.messages.push(message) }
+    }
+
+    /// The same for what the person says in the event at `seq`, whose pictures can be read again.
+    pub fn hear(&mut self, seq: Seq, parts: &[Part]) {
+        self.pictures.place(seq, parts);
+        self.tell(parts);
     }
 
     /// Calls that are still open are closed with `note`.
@@ -187,6 +204,11 @@ impl Conversation {
         if let Some(calls) = self.sent_calls() {
             // Whatever the record says of them: no server takes arguments that are no object.
             calls.iter_mut().filter(|call| !is_object(&call.arguments)).for_each(|call| call.arguments = "{}".to_owned());
+        }
+        for call in &self.calls {
+            if let Some((_, content)) = &call.result {
+                self.pictures.place(call.called.unwrap_or(call.reply), content);
+            }
         }
         let result = |call: &OpenCall| {
             let (status, content) = call.result.as_ref()?;

@@ -4,7 +4,7 @@ use crate::harness::{Notes, fill};
 use model::{Message, SentPart, SentPicture};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use trace::{Contents, Digest, ModelSpec, Part};
+use trace::{Contents, Digest, ModelSpec, Part, Seq};
 
 /// How the model that is asked received a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +31,27 @@ pub(super) struct Pictures {
     unseen: String,
     /// What is told instead of a picture that was refused.
     refused: String,
+    /// What is told instead of a picture that is one too many.
+    crowded: String,
     /// A file that is no picture.
     file: String,
     model: Option<ModelSpec>,
     /// By the digests of their bytes.
     receptions: BTreeMap<Digest, Reception>,
+    /// Where each of them can be read again.
+    places: BTreeMap<Digest, Seq>,
+    /// How many pictures the model is sent.
+    sent: u64,
+    /// Pixels of the largest of them, at its longer side.
+    pixels: u32,
 }
 
 impl Pictures {
     pub fn new(contents: Contents, notes: &Notes) -> Pictures {
         let (lost, unseen) = (notes.lost_picture.clone(), notes.unseen_picture.clone());
-        let (refused, file) = (notes.refused_picture.clone(), notes.file.clone());
-        Pictures { contents, lost, unseen, refused, file, model: None, receptions: BTreeMap::new() }
+        let (refused, crowded) = (notes.refused_picture.clone(), notes.crowded_picture.clone());
+        let (file, receptions, places) = (notes.file.clone(), BTreeMap::new(), BTreeMap::new());
+        Pictures { contents, lost, unseen, refused, crowded, file, model: None, receptions, places, sent: 0, pixels: 0 }
     }
 
     /// This model is sent all messages from here on, anew. Another one may take what the one before refused.
@@ -50,6 +59,14 @@ impl Pictures {
         let is_same = self.model.as_ref() == Some(model);
         self.receptions.retain(|_, reception| is_same && !matches!(reception, Reception::Written | Reception::Asked));
         self.model = Some(model.clone());
+        (self.sent, self.pixels) = (0, 0);
+    }
+
+    /// The pictures among `parts` can be read again as the output at `seq`.
+    pub fn place(&mut self, seq: Seq, parts: &[Part]) {
+        for blob in trace::blobs_of(parts) {
+            self.places.entry(blob).or_insert(seq);
+        }
     }
 
     /// `parts` with the pictures that they name.
@@ -84,6 +101,43 @@ impl Pictures {
     pub fn write(&mut self, message: &Message) {
         for sent in pictures(message) {
             self.receptions.entry(sent.digest()).or_insert(Reception::Written);
+            self.sent += 1;
+            self.pixels = self.pixels.max(longer_side(sent));
+        }
+    }
+
+    /// Whether the model is sent more pictures than a request to it may hold.
+    pub fn are_too_many(&self) -> bool {
+        self.most(self.pixels).is_some_and(|most| self.sent > most)
+    }
+
+    /// The most pictures of a request whose largest has so many pixels at its longer side.
+    fn most(&self, pixels: u32) -> Option<u64> {
+        self.model.as_ref().and_then(|model| model.most_images(pixels))
+    }
+
+    /// Puts words in the place of the oldest pictures that the model is sent. As many stay as are half of what a request may
+    /// hold, so that the next ones extend the prompt for a while; and, up to all of what it may hold, those in the messages
+    /// from `new` on, for the model has not seen them yet.
+    pub fn thin(&self, messages: &mut [Message], new: usize) {
+        let is_sent = |sent: &&SentPicture| self.note(sent).is_none();
+        let sides =
+            |messages: &[Message]| -> Vec<u32> { messages.iter().flat_map(pictures).filter(is_sent).map(longer_side).collect() };
+        let (all, unseen) = (sides(messages), sides(&messages[new..]).len() as u64);
+        let fits = |kept: &[u32]| {
+            let most = self.most(kept.iter().copied().max().unwrap_or_default());
+            most.is_none_or(|most| kept.len() as u64 <= most.div_ceil(2).max(unseen.min(most)))
+        };
+        let mut gone = (0..all.len()).find(|gone| fits(&all[*gone..])).unwrap_or(all.len());
+        let most = self.most(self.pixels).unwrap_or_default().to_string();
+        for part in messages.iter_mut().filter_map(parts_of).flatten() {
+            let SentPart::Picture(sent) = &*part else { continue };
+            if gone > 0 && is_sent(&sent) {
+                gone -= 1;
+                let at = self.places.get(&sent.digest()).copied().unwrap_or_default();
+                let words = [("picture", &*sent.picture().to_string()), ("most", &most), ("at", &at.to_string())];
+                *part = SentPart::Text(fill(&self.crowded, &words));
+            }
         }
     }
 
@@ -132,6 +186,18 @@ impl Pictures {
                 .map_or_else(|| part.clone(), |note| SentPart::Text(fill(note, &[("picture", &sent.picture().to_string())]))),
             SentPart::Text(_) => part.clone(),
         }
+    }
+}
+
+fn longer_side(sent: &SentPicture) -> u32 {
+    sent.picture().width.max(sent.picture().height)
+}
+
+/// What `message` is made of, if it can hold pictures.
+fn parts_of(message: &mut Message) -> Option<&mut Vec<SentPart>> {
+    match message {
+        Message::User(parts) | Message::Result { content: parts, .. } => Some(parts),
+        Message::Reply { .. } => None,
     }
 }
 

@@ -147,6 +147,12 @@ impl World {
             _ if request.body.contains("for the server refused it") => {}
             _ => prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew"),
         }
+        let most = model.max_images.unwrap_or(u64::MAX);
+        prop_assert!(request.body.matches("iVBORw0KGgo").count() as u64 <= most, "more pictures than {most}");
+        let crowded = request.body.matches("no longer shown, for a request holds").count();
+        if crowded > std::mem::replace(&mut self.crowded, crowded) {
+            self.last_body = None;
+        }
         if let Some(before) = &self.last_body {
             prop_assert!(now.starts_with(before), "not extended:\n{before}\n{now}");
         }

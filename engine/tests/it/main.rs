@@ -7,5 +7,6 @@ mod decisions;
 mod folding;
 mod invariants;
 mod pairs;
+mod pictures;
 mod story;
 mod strict;

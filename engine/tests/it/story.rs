@@ -57,6 +57,8 @@ pub fn model() -> ModelSpec {
         reasons: None,
         price: Some(Price { input: 3, cached: 1, cache_write: 4, output: 15, long: None }),
         images: None,
+        max_images: None,
+        large_images: None,
         structured: None,
         table: None,
     }
@@ -111,7 +113,12 @@ pub fn png() -> [u8; 29] {
     *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0"
 }
 
-/// The contents of every story: one picture.
+/// The same of a larger one.
+fn large_png() -> [u8; 29] {
+    *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x08\x00\0\0\x01\xe0\x08\x06\0\0\0"
+}
+
+/// The contents of every story: two pictures.
 fn kept() -> &'static (tempfile::TempDir, Contents) {
     static KEPT: OnceLock<(tempfile::TempDir, Contents)> = OnceLock::new();
     KEPT.get_or_init(|| {
@@ -119,6 +126,7 @@ fn kept() -> &'static (tempfile::TempDir, Contents) {
         std::fs::create_dir(folder.path().join("blobs")).unwrap();
         let blobs = trace::blobs(folder.path());
         blobs.put(&png()).unwrap();
+        blobs.put(&large_png()).unwrap();
         let contents = blobs.contents();
         (folder, contents)
     })
@@ -128,6 +136,11 @@ fn kept() -> &'static (tempfile::TempDir, Contents) {
 pub fn pictures() -> [Part; 2] {
     let picture = Picture::of(&png()).unwrap();
     [png().to_vec(), Vec::new()].map(|bytes| Part::Image { blob: Digest::of(&bytes), picture: picture.clone() })
+}
+
+/// A picture of 2048 pixels from left to right.
+pub fn large_picture() -> Part {
+    Part::Image { blob: Digest::of(&large_png()), picture: Picture::of(&large_png()).unwrap() }
 }
 
 impl Story {

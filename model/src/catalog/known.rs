@@ -4,7 +4,7 @@ use super::nano;
 use crate::provider::PROVIDERS;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
-use trace::{LongPrice, Price};
+use trace::{LargeImages, LongPrice, Price};
 
 /// A row of a table. What it does not say is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -16,10 +16,10 @@ pub struct Known {
     /// The name that requests carry.
     pub name: String,
     /// The window in tokens.
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "positive")]
     pub context: Option<u64>,
     /// The most tokens of a reply.
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "positive")]
     pub max_output: Option<u64>,
     /// The reasoning effort that requests ask for.
     pub effort: Option<String>,
@@ -29,6 +29,11 @@ pub struct Known {
     pub reasons: Option<bool>,
     /// Whether it sees pictures.
     pub images: Option<bool>,
+    /// The most pictures of a request.
+    #[serde(default, deserialize_with = "positive")]
+    pub max_images: Option<u64>,
+    /// The most where one of them is large.
+    pub large_images: Option<LargeImages>,
     /// Whether it can be held to a schema in its answer.
     pub structured: Option<bool>,
     input: Option<Dollars>,
@@ -53,8 +58,8 @@ struct Long {
     output: Dollars,
 }
 
-/// The keys of a row and of its `long`.
-const KEYS: [&str; 17] = [
+/// The keys of a row, of its `long` and of its `large_images`.
+const KEYS: [&str; 20] = [
     "provider",
     "name",
     "context",
@@ -63,6 +68,8 @@ const KEYS: [&str; 17] = [
     "chat_effort",
     "reasons",
     "images",
+    "max_images",
+    "large_images",
     "structured",
     "input",
     "cached",
@@ -70,6 +77,7 @@ const KEYS: [&str; 17] = [
     "output",
     "long",
     "above",
+    "most",
     "source",
     "read",
 ];
@@ -88,9 +96,9 @@ impl TryFrom<String> for Dollars {
     }
 }
 
-/// A number of tokens, which is not zero.
-fn tokens<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    std::num::NonZeroU64::deserialize(deserializer).map(|tokens| Some(tokens.get()))
+/// A number that is not zero.
+fn positive<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    std::num::NonZeroU64::deserialize(deserializer).map(|number| Some(number.get()))
 }
 
 /// The provider of a row must be one whose models have rows.
@@ -133,6 +141,8 @@ impl Known {
             chat_effort: self.chat_effort.or_else(|| below.chat_effort.clone()),
             reasons: self.reasons.or(below.reasons),
             images: self.images.or(below.images),
+            max_images: self.max_images.or(below.max_images),
+            large_images: self.large_images.or(below.large_images),
             structured: self.structured.or(below.structured),
             input: self.input.or(below.input),
             cached: self.cached.or(below.cached),

@@ -2,6 +2,7 @@
 
 use super::{CallIds, KeyUse, Provider, ReasoningField, Schemas, UsageInStream};
 use crate::wire::Wire;
+use trace::LargeImages;
 
 /// The row for a server that nothing is known about.
 pub(super) const COMPATIBLE: Provider = Provider {
@@ -19,8 +20,12 @@ pub(super) const COMPATIBLE: Provider = Provider {
     usage: UsageInStream::Asked,
     call_ids: CallIds::Ours,
     schemas: Schemas::Told,
+    max_images: None,
+    large_images: None,
     source: "developers.openai.com/api/reference/resources/chat",
 };
+
+// How many pictures a request may hold was measured in github.com/earendil-works/pi/pull/120, where nothing else is said.
 
 /// OpenAI's models on Chat Completions. What is said here of that wire also goes for the records of runs which asked
 /// `openai/NAME` on it.
@@ -34,6 +39,7 @@ const OPENAI_CHAT: Provider = Provider {
     max_tokens_field: "max_completion_tokens",
     reasoning: ReasoningField::Never,
     schemas: Schemas::Enforced,
+    max_images: Some(500),
     ..COMPATIBLE
 };
 
@@ -46,6 +52,9 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         ..OPENAI_CHAT
     },
     OPENAI_CHAT,
+    // Its models with a longer window than 200,000 tokens take 600 pictures, and say so in their own rows
+    // (platform.claude.com/docs/en/build-with-claude/vision). With more than 20 a larger one is refused: "image dimensions
+    // exceed max allowed size for many-image requests: 2000 pixels" (github.com/anthropics/claude-code/issues/49537).
     Provider {
         name: "anthropic",
         models: "anthropic",
@@ -56,6 +65,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         token_var: Some("ANTHROPIC_AUTH_TOKEN"),
         key: KeyUse::Required,
         schemas: Schemas::Enforced,
+        max_images: Some(100),
+        large_images: Some(LargeImages { above: 2000, most: 20 }),
         source: "platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs",
         ..COMPATIBLE
     },
@@ -162,9 +173,12 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         reasoning: ReasoningField::Never,
         usage: UsageInStream::Always,
         call_ids: CallIds::Nine,
+        max_images: Some(8),
         source: "docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids: github.com/mistralai/mistral-common (validator)",
         ..COMPATIBLE
     },
+    // Llama 4, which is gone there (github.com/MCERQUA/OpenVoiceUI/pull/392), took 5 pictures; what took its place answers "Too
+    // many images provided. This model supports up to 3 images".
     Provider {
         name: "groq",
         models: "groq",
@@ -174,6 +188,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key: KeyUse::Required,
         max_tokens_field: "max_completion_tokens",
         reasoning: ReasoningField::Never,
+        max_images: Some(3),
         source: "console.groq.com/docs/openai",
         ..COMPATIBLE
     },

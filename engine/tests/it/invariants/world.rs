@@ -82,6 +82,8 @@ pub struct World {
     pub story: Story,
     pub wire: Wire,
     pub last_body: Option<String>,
+    /// How many pictures words stand for because a request holds no more.
+    pub crowded: usize,
     pub choices: Choices,
     /// How many requests were sent.
     pub sent: u64,
@@ -107,11 +109,12 @@ impl World {
         let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
         let terms = Terms { approve, allow, read_only: false };
         let context = [None, Some(1_500), Some(2_500), Some(6_000)][choices.below(4)];
-        let model = ModelSpec { context, ..wire.model("m") };
+        let max_images = [None, Some(1), Some(2), Some(3)][choices.below(4)];
+        let model = ModelSpec { context, max_images, ..wire.model("m") };
         let output_schema = (choices.below(2) == 1).then(schema);
         let story = Story::of(Started { terms, model, fallback, output_schema, ..started(limits, checks) });
         let (said, words, account) = (BTreeMap::new(), Vec::new(), String::new());
-        World { story, wire, said, for_the_run: false, last_body: None, choices, sent: 0, judged: 0, words, account }
+        World { story, wire, said, for_the_run: false, last_body: None, crowded: 0, choices, sent: 0, judged: 0, words, account }
     }
 
     pub fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -123,8 +126,9 @@ impl World {
         self.judged = 0;
         let text = "new session".to_owned();
         let images = [None, Some(false)][self.choices.below(2)];
+        let max_images = [None, Some(1)][self.choices.below(2)];
         let (other, changes) = (Wire::ALL[self.choices.below(4)], self.choices.below(3) == 1);
-        let model = changes.then(|| Box::new(ModelSpec { images, ..other.model("gemini-2-another") }));
+        let model = changes.then(|| Box::new(ModelSpec { images, max_images, ..other.model("gemini-2-another") }));
         if let Some(model) = &model {
             self.change(model);
         }
