@@ -51,7 +51,8 @@ impl fmt::Debug for Access {
 }
 
 /// The model that `spec` names, asked over HTTP. Nothing is set up before the first request: a plain `http` address never
-/// loads certificates, an `https` one does at its first request. Redirects are not followed and the environment's proxies
+/// loads certificates, an `https` one does at its first request. Connections live on a thread that is begun then and ends with
+/// the model, so no server keeps the caller's busy. Redirects are not followed and the environment's proxies
 /// are not used; certificates are the system's (`SSL_CERT_FILE` and `SSL_CERT_DIR` count, as everywhere).
 pub fn connect(spec: ModelSpec, access: Access) -> Box<dyn Model> {
     Box::new(connected(spec, access))
@@ -163,8 +164,8 @@ impl Http {
             usage: sum.usage,
             estimated: sum.estimated,
             cost,
-            served,
-            request_id: request_id.or(id),
+            served: served.as_deref().and_then(named),
+            request_id: request_id.or(id.as_deref().and_then(named)),
             timing: Timing { first_token_ms, total_ms },
             attempts: sum.attempts,
             raw: None,
@@ -254,6 +255,11 @@ impl Http {
 fn is_about_pictures(message: &str) -> bool {
     let message = message.to_lowercase();
     ["image", "multimodal", "vision"].iter().any(|word| message.contains(word))
+}
+
+/// A name that a server gives to what it does, as it is kept; one that is longer than any is none.
+fn named(name: &str) -> Option<String> {
+    (name.len() <= 256).then(|| name.to_owned())
 }
 
 /// A provider's words with the status that they came with.

@@ -14,12 +14,20 @@ pub struct RetryBudget {
     pub first_contact: Duration,
     /// How many whole replies without words and calls are asked for again: they are paid for.
     pub void_replies: u32,
+    /// The most that one reply may take from its head to its end, however alive its stream is. One that takes longer is a
+    /// stream that broke.
+    pub reply: Duration,
 }
 
 impl Default for RetryBudget {
-    /// Fifteen minutes, ten seconds, two.
+    /// Fifteen minutes, ten seconds, two, an hour.
     fn default() -> RetryBudget {
-        RetryBudget { wall: Duration::from_secs(15 * 60), first_contact: Duration::from_secs(10), void_replies: 2 }
+        RetryBudget {
+            wall: Duration::from_secs(15 * 60),
+            first_contact: Duration::from_secs(10),
+            void_replies: 2,
+            reply: Duration::from_secs(60 * 60),
+        }
     }
 }
 

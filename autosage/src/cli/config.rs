@@ -15,6 +15,7 @@ use anyhow::{Context, anyhow};
 use model::catalog::Catalog;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use trace::{Limits, ProjectFile};
 
 /// What is settled once instead of being typed. Flags go before it.
@@ -44,6 +45,8 @@ pub struct Config {
     pub grant: Rights,
     /// Whether a run may ring and title the window, at a terminal; a key of the person's alone.
     pub bell: Option<bool>,
+    /// The most that one reply may take, from its head to its end; a key of the person's alone.
+    pub reply_time: Option<Duration>,
     /// MCP servers by name, as they are written. They are not used yet.
     pub mcp: BTreeMap<String, String>,
     /// The person's own instructions for every run, from AGENTS.md beside the file.

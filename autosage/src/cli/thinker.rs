@@ -9,7 +9,7 @@ use crate::Parts;
 use anyhow::Context;
 use engine::Progress;
 use model::catalog::{self, Overrides};
-use model::{Access, Gate, KeyForm, KeyUse, Masks, Model, Provider, Recorded, Recorder};
+use model::{Access, Gate, KeyForm, KeyUse, Masks, Model, Provider, Recorded, Recorder, RetryBudget};
 use std::path::Path;
 use std::sync::Arc;
 use trace::{Limits, ModelSpec, RunId, Secrets};
@@ -119,7 +119,10 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
             fallback.push(candidate.map_err(why)?);
         }
     }
-    let connect = |Candidate { spec, access, .. }: Candidate| model::connect(spec, Access { gate: gate.clone(), ..access });
+    let usual = RetryBudget::default();
+    let retry = RetryBudget { reply: config.reply_time.unwrap_or(usual.reply), ..usual };
+    let connect =
+        |Candidate { spec, access, .. }: Candidate| model::connect(spec, Access { gate: gate.clone(), retry, ..access });
     let (first, fallback) = (connect(first), fallback.into_iter().map(connect));
     match &args.record {
         None => {

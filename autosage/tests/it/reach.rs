@@ -1,11 +1,13 @@
-//! Nothing that a server says takes a run out of a person's hands: a signal ends the turn, another one the program.
+//! Nothing that a server says takes a run out of a person's hands: a signal ends the turn, another one the program, and a reply
+//! that has no end of its own is given one.
 
-use crate::support::server::{Answer, Endless, Server, bash};
+use crate::support::server::{Answer, Endless, Server, Wire, bash};
 use crate::support::{Place, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
+use trace::What;
 
 /// Heads of answers that say that the answer is yet to come.
 const EARLY_HINTS: &str = "HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n";
@@ -101,4 +103,45 @@ fn a_schema_that_keeps_its_judge_busy_is_stopped_by_one_signal() {
     let events = rest(&mut child);
     assert_eq!(kinds(&events), ["Verified", "Delivered", "Finished"]);
     assert_eq!(events[0]["verdict"], json!({"unjudged": {"reason": "interrupted"}}), "{}", events[0]);
+}
+
+#[test]
+fn a_reply_without_end_is_a_stream_that_broke() {
+    let word = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "and "}, "finish_reason": null}]}));
+    let comments = Wire::ALL.map(|wire| (wire, ": PROCESSING\n\n"));
+    std::thread::scope(|scope| {
+        for (at, (wire, piece)) in comments.into_iter().chain([(Wire::Chat, word.as_str())]).enumerate() {
+            scope.spawn(move || {
+                let drips = Answer { cut_at: Some(0), ..endless(piece, Some(1)) };
+                let (place, server) = (Place::new(&format!("drips-{at}")), Server::start(vec![drips]));
+                let config = place.home().with_file_name("config.toml");
+                std::fs::write(&config, "reply_time = \"1s\"\n").unwrap();
+                let (work, config) = (place.work().display().to_string(), config.display().to_string());
+                let options = ["--workspace", &work, "--config", &config, "--max-time", "60s"];
+                let called = place.start(&[&["run", "go"], &wire.arguments(&server.base_url)[..], &options].concat());
+                assert!(server.faults() == 1 && server.repeated() > 1, "{wire:?}: it was served");
+                assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{wire:?}: {}", called.err);
+                let events = place.events();
+                let attempts = events.iter().find_map(|event| match &event.what {
+                    What::Replied(replied) => Some(replied.attempts.iter().map(|attempt| attempt.error.as_deref()).collect()),
+                    _ => None,
+                });
+                let late = "the reply had no end after 1 seconds (reply_time in the configuration)";
+                assert_eq!(attempts, Some(vec![Some(late), None]), "{wire:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_reply_of_nothing_has_an_end() {
+    // Faster than any limit of time: white space, and a page that goes on and on.
+    for (piece, words) in [(" ", "longer than 64 MiB"), ("<p>", "the answer is a web page")] {
+        let nothing = Answer { cut_at: Some(0), ..endless(&piece.repeat(64), None) };
+        let (place, server) = (Place::new("nothing"), Server::start(vec![nothing]));
+        let work = place.work().display().to_string();
+        let called = place.start(&[&["run", "go", "--max-time", "60s"], &place.arguments(&server, &work)[..]].concat());
+        assert_eq!(server.faults(), 1);
+        assert!(called.code == 4 && called.err.contains(words), "{called:?}");
+    }
 }

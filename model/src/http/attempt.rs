@@ -1,7 +1,7 @@
 //! One attempt: a request sent, its answer read to the end.
 
-use super::Http;
 use super::client::Client;
+use super::{Http, named};
 use crate::trouble::{Kind, Trouble};
 use crate::wire::{Answer, Header, Phase, Reading, Wire};
 use crate::{Ask, Heard};
@@ -14,10 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use trace::{Clock, Millis, Usage};
 
-/// How long the head of an answer may take.
-const FIRST_BYTE: Duration = Duration::from_secs(10 * 60);
-/// How long the next piece of a stream may take, and the whole body of an error.
-const NEXT_PIECE: Duration = Duration::from_secs(2 * 60);
+/// How long the head of an answer may take, and each piece of its stream before the first word: a server of one's own may send
+/// the head at once and then work through the prompt in silence.
+const FIRST_WORD: Duration = Duration::from_secs(10 * 60);
+/// How long the next piece of a stream may take from then on. Whatever comes counts, also a comment or an event without
+/// words: it is how a server says that its model still thinks.
+const NEXT_PIECE: Duration = Duration::from_secs(5 * 60);
+/// How long the whole body of an error may take.
+const ERROR_TIME: Duration = Duration::from_secs(2 * 60);
 /// How long the usage may take after the model has stopped.
 const USAGE: Duration = Duration::from_secs(10);
 /// How long the body may take to end after its last event, so that the connection can be used again.
@@ -63,7 +67,7 @@ impl Http {
         };
         let begun = ask.clock.elapsed();
         let mut response =
-            match patience.within(FIRST_BYTE, client.send(request), "the answer did not begin within 10 minutes").await {
+            match patience.within(FIRST_WORD, client.send(request), "the answer did not begin within 10 minutes").await {
                 Ok(Ok(response)) => response,
                 Ok(Err(error)) => {
                     // A request that was sent may be billed, whatever became of its answer.
@@ -76,7 +80,7 @@ impl Http {
             };
         self.met.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
-        let request_id = header(response.headers(), wire.request_id()).map(str::to_owned);
+        let request_id = header(response.headers(), wire.request_id()).and_then(named);
         if status != 200 {
             let trouble = refused(wire, &mut response, status, &patience).await;
             return Attempted::refused(Some(status), request_id, trouble);
@@ -87,7 +91,10 @@ impl Http {
             (ask.heard)(word);
         };
         let mut reading = Reading::new(wire);
-        let broken = read(&mut response, &mut reading, &patience, &heard).await.err();
+        let whole = self.access.retry.reply;
+        let late = format!("the reply had no end after {} (reply_time in the configuration)", in_words(whole));
+        let read = read(&mut response, &mut reading, &patience, &heard);
+        let broken = patience.within(whole, read, &late).await.and_then(|read| read).err();
         let heard_tokens = (reading.heard_bytes() as u64).div_ceil(3);
         let streamed = reading.is_stream();
         let time_over = broken.as_ref().is_some_and(|trouble| trouble.kind == Kind::TimeOver);
@@ -152,7 +159,9 @@ async fn read(
 ) -> Result<(), Trouble> {
     let broke = |error: reqwest::Error| Trouble::new(Kind::Passing, format!("the stream broke: {}", cause(&error)));
     while reading.phase() == Phase::Open {
-        match patience.within(NEXT_PIECE, piece(response), "the stream stood still for 2 minutes").await?.map_err(broke)? {
+        let limit = if reading.heard_bytes() == 0 { FIRST_WORD } else { NEXT_PIECE };
+        let late = format!("the stream stood still for {}", in_words(limit));
+        match patience.within(limit, piece(response), &late).await?.map_err(broke)? {
             Some(bytes) => reading.push(&bytes, heard),
             None => return Ok(()),
         }
@@ -205,7 +214,7 @@ async fn refused(wire: Wire, response: &mut reqwest::Response, status: u16, pati
         }
     };
     // What came until then says something, whole or not.
-    let _ = patience.within(NEXT_PIECE, whole, "").await;
+    let _ = patience.within(ERROR_TIME, whole, "").await;
     wire.refusal(status, told, &body)
 }
 
@@ -236,6 +245,14 @@ fn cause(error: &reqwest::Error) -> String {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// A length of time in words.
+fn in_words(length: Duration) -> String {
+    match length.as_secs() {
+        seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
+        seconds => format!("{seconds} seconds"),
+    }
 }
 
 /// The usage of a request of which nothing came back.

@@ -55,7 +55,7 @@ pub struct Wrong {
 /// Asks the model that `spec` names once, and no second time, for a call of a tool: at most [`CHECK_OUTPUT`] tokens, within
 /// [`CHECK_TIME`].
 pub async fn check(spec: ModelSpec, access: Access, clock: &dyn Clock) -> Checked {
-    let none = RetryBudget { wall: Duration::ZERO, first_contact: Duration::ZERO, void_replies: 0 };
+    let none = RetryBudget { wall: Duration::ZERO, first_contact: Duration::ZERO, void_replies: 0, ..access.retry };
     let http = connected(spec, Access { retry: none, ..access });
     let body = body(http.spec());
     let begun = clock.elapsed();

@@ -73,22 +73,27 @@ impl Reading {
 
     /// Takes the next bytes; `heard` is told of the words in them.
     pub(crate) fn push(&mut self, mut bytes: &[u8], heard: &dyn Fn(Heard<'_>)) {
+        self.length = self.length.saturating_add(bytes.len());
         if let Form::Unknown = self.form {
             bytes = bytes.trim_ascii_start();
             self.form = match bytes.first() {
-                None => return,
+                None => Form::Unknown,
                 // An array holds the events of a stream, where a server sends it so.
                 Some(b'{' | b'[') => Form::Whole(Vec::new()),
                 Some(b'<') => Form::Page,
                 Some(_) => Form::Events(Events::default()),
             };
         }
-        self.length = self.length.saturating_add(bytes.len());
         let too_long = |words: &str| Trouble::new(Kind::Rejected, words);
         match &mut self.form {
-            Form::Unknown | Form::Page => {}
-            Form::Whole(_) if self.length > MOST => self.draft.fail(too_long("the reply is longer than 64 MiB")),
+            Form::Page => {
+                let usual = self.wire.usual_base();
+                let words = format!("the answer is a web page, not a reply: is the base URL right? ({usual})");
+                self.draft.fail(Trouble::new(Kind::Rejected, words));
+            }
+            Form::Unknown | Form::Whole(_) if self.length > MOST => self.draft.fail(too_long("the reply is longer than 64 MiB")),
             Form::Events(_) if self.length > MOST_STREAMED => self.draft.fail(too_long("the reply is longer than 128 MiB")),
+            Form::Unknown => {}
             Form::Whole(body) => body.extend_from_slice(bytes),
             Form::Events(events) => {
                 let draft = &mut self.draft;
@@ -117,14 +122,9 @@ impl Reading {
     /// The end of the body, good or not: whether the reply is whole is told by the body itself. The usage is what the
     /// server told, also of a reply that is of no use.
     pub(crate) fn finish(self, heard: &dyn Fn(Heard<'_>)) -> (Result<Answer, Trouble>, Option<Usage>) {
-        let Reading { wire, form, mut draft, .. } = self;
+        let Reading { form, mut draft, .. } = self;
         match form {
-            Form::Unknown => {}
-            Form::Page => {
-                let usual = wire.usual_base();
-                let words = format!("the answer is a web page, not a reply: is the base URL right? ({usual})");
-                draft.fail(Trouble::new(Kind::Rejected, words));
-            }
+            Form::Unknown | Form::Page => {}
             Form::Events(events) => events.finish(|data| draft.event(data, heard)),
             Form::Whole(body) => match serde_json::from_str(&String::from_utf8_lossy(&body)) {
                 Ok(Value::Array(events)) => events.iter().for_each(|event| draft.event(&event.to_string(), heard)),

@@ -279,7 +279,7 @@ fn a_stream_that_stands_still_is_given_up() {
         let replied = run(model.ask(Ask { body: BODY, purse: Purse::default(), heard: &listen, clock: &clock }));
         let Stop::Error(Fault { class, message, .. }) = replied.stop else { panic!("{:?}", replied.stop) };
         assert_eq!(class, FaultClass::Unavailable);
-        assert!(message.contains("stood still"), "{message}");
+        assert!(message.contains("stood still for 5 minutes"), "{message}");
         assert!(replied.estimated && replied.usage.output > 0);
         server.wait_until_left();
     }
@@ -314,6 +314,9 @@ fn what_a_server_says_after_the_end_is_given_a_time_as_a_whole() {
     let set = |seconds| clock.limits().into_iter().filter(|limit| *limit == Duration::from_secs(seconds)).count();
     // However the pieces come.
     assert_eq!((set(10), set(1)), (1, 1));
+    // So is the whole reply; the head has the same time as the first piece that may hold a word.
+    assert_eq!(set(60 * 60), 1);
+    assert!(set(10 * 60) >= 2, "{:?}", clock.limits());
 }
 
 #[test]
@@ -377,5 +380,5 @@ fn what_a_server_sends_without_end_keeps_nobody_else_waiting() {
 }
 
 fn no_retries() -> model::RetryBudget {
-    model::RetryBudget { wall: Duration::ZERO, first_contact: Duration::ZERO, void_replies: 0 }
+    model::RetryBudget { wall: Duration::ZERO, first_contact: Duration::ZERO, void_replies: 0, ..Default::default() }
 }

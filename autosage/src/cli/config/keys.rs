@@ -6,17 +6,33 @@ use crate::cli::wiring::millis;
 use clap::ValueEnum;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
-const TOP: [&str; 13] = [
-    "model", "models", "fallback", "base_url", "key_env", "approve", "allow", "sandbox", "checks", "budget", "grant", "mcp",
+const TOP: [&str; 14] = [
+    "model",
+    "models",
+    "fallback",
+    "base_url",
+    "key_env",
+    "approve",
+    "allow",
+    "sandbox",
+    "checks",
+    "budget",
+    "grant",
+    "mcp",
     "bell",
+    "reply_time",
 ];
 const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
 const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
 const ALLOW: [&str; 2] = ["write", "network"];
+
+/// What a length of time is.
+const LENGTH: &str = "a length of time, such as \"90s\", \"30m\" or \"2h\"";
 
 /// Whose file it is, and where its relative paths and `~/` begin.
 #[derive(Clone, Copy, Debug)]
@@ -100,11 +116,13 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
         config.budget.tokens = budget.get("tokens", "a whole number", found, number);
         config.budget.nano_usd =
             budget.get("usd", "an amount of dollars, such as 0.50", found, |value| args::usd(&typed(value)?).ok());
-        config.budget.time_ms = budget
-            .get("time", "a length of time, such as \"90s\", \"30m\" or \"2h\"", found, |value| {
-                args::duration(&typed(value)?).ok()
-            })
-            .map(millis);
+        config.budget.time_ms = budget.get("time", LENGTH, found, length).map(millis);
+    }
+    match origin {
+        Origin::Person { .. } => config.reply_time = top.get("reply_time", LENGTH, found, length),
+        Origin::Project { .. } => {
+            top.refuse("reply_time", "how long a model is waited for is for the person's own configuration to say", found);
+        }
     }
     match origin {
         Origin::Person { .. } => config.bell = top.get("bell", "true or false", found, DeValue::as_bool),
@@ -257,6 +275,10 @@ fn number(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
+fn length(value: &DeValue<'_>) -> Option<Duration> {
+    args::duration(&typed(value)?).ok()
+}
+
 /// A number or text, as it would be typed on the command line.
 fn typed(value: &DeValue<'_>) -> Option<String> {
     match value {
@@ -400,6 +422,7 @@ mod tests {
                     ],
                 },
                 bell: None,
+                reply_time: None,
                 mcp: {
                     "fetch": "{ args = [\"x\", 1], command = \"uvx\" }",
                 },
@@ -436,7 +459,7 @@ mod tests {
             "turns = 4\nmax = 1\n  base-url = \"x\"\nnetwork = true\n",
             expect![[r#"
                 1:1: unknown key `turns`: did you mean `budget.turns`?
-                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell
+                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell, reply_time
                 3:3: unknown key `base-url`: did you mean `base_url`?
                 4:1: unknown key `network`: did you mean `grant.network`?
             "#]],

@@ -64,6 +64,7 @@ fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Usual) 
         grant,
         mcp,
         bell: _,
+        reply_time: _,
         instructions: _,
         catalog: _,
     } = project;
