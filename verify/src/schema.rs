@@ -1,5 +1,7 @@
 //! The form that an answer must have: a JSON Schema, and whether words fit it.
 
+mod ways;
+
 use jsonschema::Validator;
 use serde_json::Value;
 use std::fmt;
@@ -10,6 +12,8 @@ const STACK: usize = 64 << 20;
 
 /// The most that is told of what does not fit.
 const MOST_TOLD: usize = 8;
+/// So many references are followed to see where an answer does not fit.
+const FOLLOWED: u64 = 20_000;
 
 /// A JSON Schema that answers are held to.
 pub struct Schema {
@@ -53,8 +57,8 @@ impl Schema {
             return Err(SchemaError::Reference(elsewhere));
         }
         let invalid = |at: String, why: String| SchemaError::Invalid { at: top(at, "the schema"), why };
-        let validator =
-            jsonschema::validator_for(&value).map_err(|error| invalid(error.instance_path().to_string(), error.to_string()))?;
+        let validator = ways::counted(&value, &references(&value))
+            .map_err(|error| invalid(error.instance_path().to_string(), error.to_string()))?;
         Ok(Schema { value, validator })
     }
 
@@ -69,13 +73,20 @@ impl Schema {
             Ok(answer) => answer,
             Err(error) => return Some(format!("it is not JSON: {error}")),
         };
+        // Of whether it fits, each definition is asked once for each place in the answer; of where not, in each way that leads there.
+        let told = || ways::within(FOLLOWED, || self.misfits(&answer));
+        let misfits = || told().unwrap_or_else(|| "it does not fit, in more ways than can be told".to_owned());
+        (!self.validator.is_valid(&answer)).then(misfits)
+    }
+
+    fn misfits(&self, answer: &Value) -> String {
         let told =
             |error: jsonschema::ValidationError<'_>| format!("{}: {error}", top(error.instance_path().to_string(), "the answer"));
-        let mut misfits: Vec<String> = self.validator.iter_errors(&answer).take(MOST_TOLD + 1).map(told).collect();
+        let mut misfits: Vec<String> = self.validator.iter_errors(answer).take(MOST_TOLD + 1).map(told).collect();
         if misfits.len() > MOST_TOLD {
             misfits[MOST_TOLD] = "and more".to_owned();
         }
-        (!misfits.is_empty()).then(|| misfits.join("\n"))
+        misfits.join("\n")
     }
 }
 
@@ -203,6 +214,29 @@ mod tests {
             /tags/7: 8 is not one of "a" or "b"
             and more"#]],
         );
+    }
+
+    #[test]
+    fn of_ways_without_end_some_are_followed() {
+        // Every level is read in both ways, and the innermost fits neither: 2^60 ways.
+        let level =
+            |name: &str| json!({"type": "object", "properties": {"x": {"$ref": format!("#/$defs/{name}")}}, "required": ["x"]});
+        let both = [level("a"), level("b%20b")];
+        let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": both}, "b b": {"anyOf": both}}});
+        let nested = |levels: usize| "{\"x\":".repeat(levels) + "1" + &"}".repeat(levels);
+        let held = |schema: &Value, answer: &str, expected: Expect| {
+            let misfit = Schema::new(schema.clone()).unwrap().misfit(answer);
+            expected.assert_eq(&misfit.unwrap_or_else(|| "fits".to_owned()));
+        };
+        held(&schema, &nested(60), expect!["it does not fit, in more ways than can be told"]);
+        held(
+            &schema,
+            &nested(1),
+            expect![[r#"the answer: {"x":1} is not valid under any of the schemas listed in the 'anyOf' keyword"#]],
+        );
+        // What is long and has one way is followed to its end.
+        let row = json!({"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}});
+        held(&row, &format!("[{}1]", "1,".repeat(50_000)), expect!["fits"]);
     }
 
     #[test]
