@@ -9,7 +9,7 @@
 
 use autosage::engine::{self, Engine, Environments, Harness, Interrupt};
 use autosage::model::{ScriptedModel, Step};
-use autosage::sandbox::{self, Kind, Plan, Program, Sandbox};
+use autosage::sandbox::{self, EnvironmentSpec, Kind, Program, Sandbox};
 use autosage::tools;
 use autosage::trace::{Clock, Durability, Event, Facts, Grant, Ids, Limits, Moment, Part, Record, Task};
 use autosage::{RandomIds, RealClock};
@@ -39,7 +39,7 @@ async fn go() -> Result<(), Box<dyn Error>> {
     let harness = Harness::embedded()?;
     let toolbox = tools::builtin(&|name| harness.tool(name))?;
     let sandbox = Sandbox::start(Kind::Native, Program::Current)?;
-    let plan = Plan {
+    let spec = EnvironmentSpec {
         workspace: work.canonicalize()?,
         grant: Grant::default(),
         home: session.join("home"),
@@ -50,7 +50,7 @@ async fn go() -> Result<(), Box<dyn Error>> {
         access: sandbox::Access::Write,
         names: sandbox::Names::default(),
     };
-    let environments = Environments::new(&sandbox, plan);
+    let environments = Environments::new(&sandbox, spec);
     let (clock, interrupt) = (Arc::new(RealClock::new()), Interrupt::default());
     let engine = Engine {
         model: &model,

@@ -1,7 +1,7 @@
 //! The environments of a session: one for each grant that the agent works under, made at its first use, and a fresh one for
 //! the checks. All of the agent's share its private home and `/tmp`; processes of one are out of reach from the other.
 
-use sandbox::{Environment, Plan, Sandbox, SandboxError};
+use sandbox::{Environment, EnvironmentSpec, Sandbox, SandboxError};
 use std::cell::RefCell;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use std::rc::Rc;
 use std::{fs, io};
 use trace::Grant;
 
-/// Makes the environments of one session, all after one plan but for the grant.
+/// Makes the environments of one session, all from one spec but for the grant.
 pub struct Environments<'a> {
     sandbox: &'a Sandbox,
-    plan: Plan,
+    spec: EnvironmentSpec,
     open: RefCell<Vec<(Grant, Rc<Environment>)>>,
 }
 
 impl<'a> Environments<'a> {
-    /// Environments of `sandbox` after `plan`; none is made yet.
-    pub fn new(sandbox: &'a Sandbox, plan: Plan) -> Environments<'a> {
-        Environments { sandbox, plan, open: RefCell::default() }
+    /// Environments of `sandbox` from `spec`; none is made yet.
+    pub fn new(sandbox: &'a Sandbox, spec: EnvironmentSpec) -> Environments<'a> {
+        Environments { sandbox, spec, open: RefCell::default() }
     }
 
     /// The agent's environment under `grant`.
@@ -43,7 +43,7 @@ impl<'a> Environments<'a> {
     /// # Errors
     /// Where it cannot be made; `Refused` where a granted path is no longer what it was.
     pub(crate) async fn once(&self, grant: &Grant) -> Result<Environment, SandboxError> {
-        self.sandbox.environment(&Plan { grant: grant.clone(), ..self.plan.clone() }).await
+        self.sandbox.environment(&EnvironmentSpec { grant: grant.clone(), ..self.spec.clone() }).await
     }
 
     /// The agent's environments but `this`.
@@ -57,7 +57,7 @@ impl<'a> Environments<'a> {
     /// # Errors
     /// Where a path is not there, or shows what no call may have.
     pub(crate) fn resolve(&self, wants: &Grant) -> Result<Grant, SandboxError> {
-        self.plan.resolve(wants)
+        self.spec.resolve(wants)
     }
 
     /// A fresh environment under `grant` for the checks, after all of the agent's are closed and everything in them has
@@ -67,8 +67,8 @@ impl<'a> Environments<'a> {
     /// Where it cannot be made.
     pub async fn fresh(&self, grant: &Grant) -> Result<Environment, SandboxError> {
         self.close().await;
-        let (home, tmp) = (emptied(&self.plan.home)?, emptied(&self.plan.tmp)?);
-        self.sandbox.environment(&Plan { home, tmp, grant: grant.clone(), ..self.plan.clone() }).await
+        let (home, tmp) = (emptied(&self.spec.home)?, emptied(&self.spec.tmp)?);
+        self.sandbox.environment(&EnvironmentSpec { home, tmp, grant: grant.clone(), ..self.spec.clone() }).await
     }
 
     /// The agent's environments are gone; the next use makes new ones.

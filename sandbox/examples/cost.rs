@@ -6,7 +6,7 @@
     reason = "a program that measures: it prints, asks the time and starts a bare command"
 )]
 
-use sandbox::{Command, Environment, Kind, Limits, Plan, Program, Sandbox};
+use sandbox::{Command, Environment, EnvironmentSpec, Kind, Limits, Program, Sandbox};
 use std::error::Error;
 use std::time::{Duration, Instant};
 use trace::Grant;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn walls() -> Result<(f64, f64), Box<dyn Error>> {
     let top = tempfile::tempdir()?;
     let folder = |name: &str| std::fs::create_dir_all(top.path().join(name)).map(|()| top.path().join(name));
-    let plan = Plan {
+    let spec = EnvironmentSpec {
         workspace: folder("workspace")?,
         grant: Grant::default(),
         home: folder("home")?,
@@ -49,11 +49,11 @@ async fn walls() -> Result<(f64, f64), Box<dyn Error>> {
         // As in a run, where time passes before a check has an environment of its own.
         std::thread::sleep(A_WHILE);
         let since = Instant::now();
-        let environment = sandbox.environment(&plan).await?;
+        let environment = sandbox.environment(&spec).await?;
         environments.push(since.elapsed());
         environment.close().await;
     }
-    let environment = sandbox.environment(&plan).await?;
+    let environment = sandbox.environment(&spec).await?;
     let mut commands = Vec::new();
     for _ in 0..COMMANDS {
         commands.push(command(&environment).await?);

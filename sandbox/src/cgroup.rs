@@ -3,7 +3,7 @@
 //! Looked for in version 2 only. A group with processes in it can have no groups below it, so the new one is made beside
 //! the engine's own, which works below a delegated unit (systemd's user sessions, `Delegate=yes`) and as root.
 
-use crate::plan::Limits;
+use crate::spec::Limits;
 use rustix::process::Pid;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

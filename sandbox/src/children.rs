@@ -1,8 +1,8 @@
 //! What ended commands left running: names for it, and questions to the job-inits that hold it.
 
-use crate::plan::{Names, SandboxError, Stopped};
 use crate::running::ask;
 use crate::shell::ARGUMENT;
+use crate::spec::{Names, SandboxError, Stopped};
 use crate::wire::{Left, ToJob};
 use rustix::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

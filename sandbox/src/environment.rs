@@ -2,8 +2,8 @@
 
 use crate::children::Children;
 use crate::layout::Layout;
-use crate::plan::{CallError, Command, Exit, Kind, Plan, Printed, Program, SandboxError, Stopped};
 use crate::running::{self, End, Running};
+use crate::spec::{CallError, Command, EnvironmentSpec, Exit, Kind, Printed, Program, SandboxError, Stopped};
 use crate::wire::{self, FromInit, Job, ToInit, ToZygote, Work};
 use crate::{shell, work, zygote};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,8 +63,8 @@ impl Sandbox {
     }
 
     /// Makes an environment. It ends, and everything in it, when it is closed or dropped, and with this process.
-    pub async fn environment(&self, plan: &Plan) -> Result<Environment, SandboxError> {
-        let layout = Layout::of(self.kind, plan)?;
+    pub async fn environment(&self, spec: &EnvironmentSpec) -> Result<Environment, SandboxError> {
+        let layout = Layout::of(self.kind, spec)?;
         let (near, far) = wire::sockets()?;
         let request = ToZygote::Environment(Box::new(layout.clone()));
         let socket = self.zygote.socket.as_ref().ok_or(SandboxError::Lost)?;
@@ -83,7 +83,7 @@ impl Sandbox {
             }
         }
         let life = life.ok_or(SandboxError::Lost)?;
-        let (zygote, children) = (Arc::clone(&self.zygote), Children::new(plan.names.clone()));
+        let (zygote, children) = (Arc::clone(&self.zygote), Children::new(spec.names.clone()));
         Ok(Environment { layout, control, life, children, last_job: AtomicU64::new(0), _zygote: zygote })
     }
 }

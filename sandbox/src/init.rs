@@ -5,9 +5,9 @@
 use crate::git::Guarded;
 use crate::layout::Layout;
 use crate::placeholder::Placeholder;
-use crate::plan::Kind;
 use crate::root::{self, Root, Step, StepError};
 use crate::spare::Spare;
+use crate::spec::Kind;
 use crate::walls::Walls;
 use crate::wire::{self, FromInit, FromJob, Job, ToInit, ToNew};
 use crate::zygote::Net;

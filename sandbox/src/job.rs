@@ -5,9 +5,9 @@
 //! ended, and stays while something that the shell started is running.
 
 use crate::layout::Layout;
-use crate::plan::{Kind, Stopped};
 use crate::processes::{self, Process};
 use crate::spare::Waiting;
+use crate::spec::{Kind, Stopped};
 use crate::walls::Walls;
 use crate::wire::{self, FromJob, ToJob};
 use crate::{Ops, sys, work};

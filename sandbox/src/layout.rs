@@ -1,7 +1,7 @@
-//! From a plan to what an environment consists of: the same list is mounted by `native` and turned into rules by `reduced`.
+//! From the spec of an environment to what it consists of: the same list is mounted by `native` and turned into rules by `reduced`.
 
 use crate::places::{self, OnPath, Sort};
-use crate::plan::{self, Kind, Limits, Plan, SandboxError};
+use crate::spec::{self, EnvironmentSpec, Kind, Limits, SandboxError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -72,22 +72,22 @@ pub(crate) enum Access {
 }
 
 impl Layout {
-    /// Works out what the environment of `plan` consists of, or why there is none.
-    pub fn of(kind: Kind, plan: &Plan) -> Result<Layout, SandboxError> {
-        let hidden = plan.hidden_paths();
-        let user_home = plan.user_home.as_deref().and_then(|path| path.canonicalize().ok()).filter(|path| path != Path::new("/"));
-        if kind == Kind::Host && plan.access == plan::Access::Read {
+    /// Works out what an environment made from `spec` consists of, or why there is none.
+    pub fn of(kind: Kind, spec: &EnvironmentSpec) -> Result<Layout, SandboxError> {
+        let hidden = spec.hidden_paths();
+        let user_home = spec.user_home.as_deref().and_then(|path| path.canonicalize().ok()).filter(|path| path != Path::new("/"));
+        if kind == Kind::Host && spec.access == spec::Access::Read {
             let reason = "the sandbox `host` has no walls to keep it from being written".to_owned();
-            return Err(SandboxError::Refused { path: plan.workspace.clone(), role: "read only", reason });
+            return Err(SandboxError::Refused { path: spec.workspace.clone(), role: "read only", reason });
         }
-        let workspace = workspace(&plan.workspace, user_home.as_deref(), &hidden)?;
+        let workspace = workspace(&spec.workspace, user_home.as_deref(), &hidden)?;
         let shell = SHELLS.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| SandboxError::Environment {
             kind,
             step: "looking for bash".to_owned(),
             error: format!("none of {} exists; install the package `bash`", SHELLS.join(", ")),
         })?;
         let folder = |path: &Path, role| canonical(path, role);
-        let (own_home, own_tmp) = (folder(&plan.home, "the private home")?, folder(&plan.tmp, "the folder for temporary files")?);
+        let (own_home, own_tmp) = (folder(&spec.home, "the private home")?, folder(&spec.tmp, "the folder for temporary files")?);
         let shared_tmp = PathBuf::from("/tmp");
         let (home, tmp) = match kind {
             Kind::Native => (user_home.clone().unwrap_or_else(|| HOMELESS.into()), shared_tmp),
@@ -101,8 +101,8 @@ impl Layout {
             home: home.clone(),
             tmp: tmp.clone(),
             shell,
-            network: plan.grant.network || kind == Kind::Host,
-            limits: plan.limits,
+            network: spec.grant.network || kind == Kind::Host,
+            limits: spec.limits,
             places: Vec::new(),
             masks: Vec::new(),
             links: Vec::new(),
@@ -113,13 +113,13 @@ impl Layout {
         layout.add(own_home, home, Access::Write);
         layout.add(own_tmp, tmp, Access::Write);
         let shows_too_much = |path: &Path| path.starts_with("/tmp");
-        let is_read = plan.access == plan::Access::Read;
+        let is_read = spec.access == spec::Access::Read;
         // Rules can only add: what lies in a folder that may be written may be written.
         if kind == Kind::Reduced && !hidden.iter().any(|path| shows_too_much(path)) && !(is_read && shows_too_much(&workspace)) {
             layout.add("/tmp".into(), "/tmp".into(), Access::Write);
         }
         let found = user_home.as_deref().map(|home| layout.add_toolchains(home)).unwrap_or_default();
-        for (paths, access) in [(&plan.grant.read, Access::Read), (&plan.grant.write, Access::Write)] {
+        for (paths, access) in [(&spec.grant.read, Access::Read), (&spec.grant.write, Access::Write)] {
             for path in paths {
                 layout.add_exactly(granted(path, &hidden)?, access);
             }
@@ -284,7 +284,7 @@ fn granted(path: &Path, hidden: &[PathBuf]) -> Result<PathBuf, SandboxError> {
     Ok(found)
 }
 
-impl Plan {
+impl EnvironmentSpec {
     /// What `wants` leads to on this machine: each path absolute, below `~` the person's home, and without links.
     ///
     /// # Errors

@@ -34,13 +34,13 @@ mod mounts;
 mod parts;
 mod placeholder;
 mod places;
-mod plan;
 mod probe;
 mod processes;
 mod root;
 mod running;
 mod shell;
 mod spare;
+mod spec;
 mod sys;
 mod walls;
 mod wire;
@@ -49,10 +49,10 @@ mod zygote;
 
 pub use children::READABLE;
 pub use environment::{Environment, Sandbox};
-pub use plan::{
-    Access, CallError, Command, Exit, Kind, Limits, Names, Plan, Printed, Program, SandboxError, Stopped, UnknownKind,
-};
 pub use probe::{Probe, apparmor_profile, probe_native, probe_with};
+pub use spec::{
+    Access, CallError, Command, EnvironmentSpec, Exit, Kind, Limits, Names, Printed, Program, SandboxError, Stopped, UnknownKind,
+};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

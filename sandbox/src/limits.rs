@@ -1,6 +1,6 @@
 //! What commands may use up: resource limits of each process, and the number of processes of an environment.
 
-use crate::plan::Limits;
+use crate::spec::Limits;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

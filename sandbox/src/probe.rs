@@ -1,7 +1,7 @@
 //! What this machine allows, step by step: each step is really done, in a process of its own, for what is refused is often
 //! refused late. AppArmor, for one, lets `clone` make a user namespace and refuses what follows in it.
 
-use crate::plan::{Program, SandboxError};
+use crate::spec::{Program, SandboxError};
 use crate::{cgroup, environment, filter, root, sys, zygote};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The engine's side of one job: its socket, its output, and the certainty that it is dead.
 
-use crate::plan::SandboxError;
+use crate::spec::SandboxError;
 use crate::wire::{self, FromJob, ToJob};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;

@@ -5,7 +5,7 @@
 //! saved where it runs to its end; one that ends in `exec` leaves no state.
 
 use crate::declarations;
-use crate::plan::Command;
+use crate::spec::Command;
 use crate::wire::{contents, memory_file};
 use rustix::fd::{OwnedFd, RawFd};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A job-init with its worker, forked before there is a job for them: what a command has to wait for is then only its own
 //! program.
 
-use crate::plan::Kind;
+use crate::spec::Kind;
 use crate::wire::{self, Job};
 use crate::{job, sys};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

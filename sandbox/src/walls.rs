@@ -3,8 +3,8 @@
 use crate::filter::{self, Sockets};
 use crate::layout::{Access, Layout, Links};
 use crate::mounts::exactly;
-use crate::plan::{Kind, Limits};
 use crate::root::{Step, StepError};
+use crate::spec::{Kind, Limits};
 use crate::sys;
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,

@@ -4,7 +4,7 @@
 
 use crate::cgroup::Cgroup;
 use crate::layout::Layout;
-use crate::plan::Kind;
+use crate::spec::Kind;
 use crate::wire::{self, FromInit, ToNew, ToZygote};
 use crate::{Ops, init, job, processes, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -9,7 +9,7 @@ mod processes;
 
 use processes::{LONG, is_running, mark, present, until};
 use rustix::mount::{MountFlags, UnmountFlags};
-use sandbox::{Command, Environment, Kind, Limits, Plan, Program, Sandbox};
+use sandbox::{Command, Environment, EnvironmentSpec, Kind, Limits, Program, Sandbox};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -35,10 +35,10 @@ fn main() {
     }
 }
 
-fn plan(top: &TempDir) -> Plan {
+fn spec(top: &TempDir) -> EnvironmentSpec {
     let folder = |name: &str| std::fs::create_dir(top.path().join(name)).map(|()| top.path().join(name)).unwrap();
     let (workspace, home, tmp) = (folder("workspace"), folder("home"), folder("tmp"));
-    Plan {
+    EnvironmentSpec {
         workspace,
         grant: Grant::default(),
         home,
@@ -70,7 +70,7 @@ fn this_program() -> String {
 /// Leaves a child, and runs a command with children in sessions of their own, until it is killed.
 async fn engine(kind: Kind, mark: &str) {
     let top = tempfile::tempdir().unwrap();
-    let environment = start(kind).environment(&plan(&top)).await.unwrap();
+    let environment = start(kind).environment(&spec(&top)).await.unwrap();
     run(&environment, &format!("nohup sleep {mark} &")).await;
     let text = format!("setsid bash -c \"trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}\" & echo ready; sleep {mark}");
     run(&environment, &text).await;
@@ -101,13 +101,13 @@ async fn killed(kind: Kind) {
 /// Mounts something over its workspace when the sandbox has begun an environment ahead of time, and then asks for one.
 async fn mounting() {
     let top = tempfile::tempdir().unwrap();
-    let plan = plan(&top);
+    let spec = spec(&top);
     let sandbox = start(Kind::Native);
     until(async || children(std::process::id()).into_iter().any(|zygote| !children(zygote).is_empty())).await;
-    rustix::mount::mount("none", &plan.workspace, "tmpfs", MountFlags::empty(), None).unwrap();
-    std::fs::write(plan.workspace.join("mounted"), "seen\n").unwrap();
-    run(&sandbox.environment(&plan).await.unwrap(), "cat mounted").await;
-    rustix::mount::unmount(&plan.workspace, UnmountFlags::DETACH).unwrap();
+    rustix::mount::mount("none", &spec.workspace, "tmpfs", MountFlags::empty(), None).unwrap();
+    std::fs::write(spec.workspace.join("mounted"), "seen\n").unwrap();
+    run(&sandbox.environment(&spec).await.unwrap(), "cat mounted").await;
+    rustix::mount::unmount(&spec.workspace, UnmountFlags::DETACH).unwrap();
 }
 
 fn mounted() {

@@ -151,8 +151,8 @@ async fn works(kind: Kind, scratch: &Path, home: &Home, parts: &Parts) -> anyhow
     std::fs::create_dir_all(session.join("home"))?;
     std::fs::create_dir_all(session.join("tmp"))?;
     let sandbox = Sandbox::start(kind, parts.program.clone())?;
-    let plan = wiring::plan(&scratch.join("hours"), sandbox::Access::Write, &session, home, parts);
-    let tried = sandbox.environment(&plan).await;
+    let spec = wiring::environment_spec(&scratch.join("hours"), sandbox::Access::Write, &session, home, parts);
+    let tried = sandbox.environment(&spec).await;
     if let Ok(environment) = tried {
         let sound = environment.probe().await;
         environment.close().await;

@@ -195,9 +195,9 @@ fn inside(
     parts: &Parts,
 ) -> Result<BTreeMap<&'static str, Result<String, String>>, Failure> {
     let rooms = SessionFolder::make(home.folder().join(format!("look-{}", std::process::id())))?;
-    let plan = wiring::plan(workspace, sandbox::Access::Write, rooms.path(), home, parts);
+    let spec = wiring::environment_spec(workspace, sandbox::Access::Write, rooms.path(), home, parts);
     runtime()?.block_on(async {
-        let environment = walls.environment(&plan).await?;
+        let environment = walls.environment(&spec).await?;
         let mut files = BTreeMap::new();
         for name in names {
             let text = match engine::project::read(&environment, workspace, name).await {

@@ -119,8 +119,8 @@ impl Session<'_> {
             None => Sandbox::start(self.kind, self.parts.program.clone())?,
         };
         let rooms = SessionFolder::make(self.folder.join("session"))?;
-        let plan = wiring::plan(&self.workspace, self.access, rooms.path(), self.home, self.parts);
-        let environments = Environments::new(&sandbox, plan);
+        let spec = wiring::environment_spec(&self.workspace, self.access, rooms.path(), self.home, self.parts);
+        let environments = Environments::new(&sandbox, spec);
         let toolbox = tools::builtin(&|name| self.harness.tool(name));
         let toolbox = toolbox.map_err(|error| Failure::Usage(error.into()))?;
         let mut toolbox = toolbox.only(&self.harness.settings().tools).map_err(|error| Failure::Usage(error.into()))?;

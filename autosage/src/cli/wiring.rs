@@ -9,7 +9,7 @@ use super::session::FollowUp;
 use crate::Parts;
 use anyhow::{Context, anyhow};
 use engine::Harness;
-use sandbox::Plan;
+use sandbox::EnvironmentSpec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trace::{Approve, Grant, Limits, Terms};
@@ -130,9 +130,15 @@ pub fn refuse_unkept(terms: &Terms, kind: sandbox::Kind, grant: &Grant) -> Resul
     }
 }
 
-/// The environments of a session: over `workspace`, with a private home and `/tmp` below `session`.
-pub fn plan(workspace: &Path, access: sandbox::Access, session: &Path, home: &Home, parts: &Parts) -> Plan {
-    Plan {
+/// What the environments of a session are made from: over `workspace`, with a private home and `/tmp` below `session`.
+pub fn environment_spec(
+    workspace: &Path,
+    access: sandbox::Access,
+    session: &Path,
+    home: &Home,
+    parts: &Parts,
+) -> EnvironmentSpec {
+    EnvironmentSpec {
         workspace: workspace.to_owned(),
         access,
         // Each environment has its own.

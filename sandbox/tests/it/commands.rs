@@ -237,9 +237,9 @@ async fn commands_run_side_by_side() {
 #[tokio::test]
 async fn processes_and_files_are_limited() {
     let folders = Folders::new();
-    let mut plan = folders.plan(trace::Grant::default());
-    (plan.limits.processes, plan.limits.file_bytes) = (40, 1000);
-    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
+    let mut spec = folders.spec(trace::Grant::default());
+    (spec.limits.processes, spec.limits.file_bytes) = (40, 1000);
+    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&spec).await.unwrap();
     assert!(!run(&environment, "head -c 2000 /dev/zero >file").await.succeeded());
     assert_eq!(std::fs::metadata(folders.path("workspace/file")).unwrap().len(), 1000);
 

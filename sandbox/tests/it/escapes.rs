@@ -173,10 +173,10 @@ async fn toolchains_of_the_person_are_read_only_and_secrets_unseen() {
     for secret in secrets {
         folders.write(&format!("person/{secret}"), "key\n");
     }
-    let mut plan = folders.plan(Grant::default());
-    plan.user_home = Some(folders.path("person"));
+    let mut spec = folders.spec(Grant::default());
+    spec.user_home = Some(folders.path("person"));
     for kind in [Kind::Host, Kind::Native, Kind::Reduced] {
-        let environment = sandbox::Sandbox::start(kind, crate::support::program()).unwrap().environment(&plan).await.unwrap();
+        let environment = sandbox::Sandbox::start(kind, crate::support::program()).unwrap().environment(&spec).await.unwrap();
         let person = folders.path("person");
         let ran = run(&environment, &format!("greet && cat {}/.cargo/registry/index", person.display())).await;
         assert_eq!(ran.told(), "hello\ncached\nexit 0\n", "{kind}");
@@ -387,11 +387,11 @@ async fn what_a_run_leaves_at_home_does_not_lead_the_next_environment_astray() {
     std::fs::create_dir(&outside).unwrap();
     folders.write("person/.cargo/bin/tool", "");
     folders.write("person/go/bin/other", "");
-    let mut plan = folders.plan(Grant::default());
-    plan.user_home = Some(folders.path("person"));
+    let mut spec = folders.spec(Grant::default());
+    spec.user_home = Some(folders.path("person"));
     symlink(&outside, folders.path("run/home/.cargo")).unwrap();
     folders.write("run/home/go", "a file");
-    let next = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
+    let next = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&spec).await.unwrap();
     let ran = run(&next, "cd && echo .cargo/* && echo go/*").await;
     assert_eq!(ran.told(), ".cargo/bin\ngo/bin\nexit 0\n");
     assert_eq!(entries(&outside), Vec::<PathBuf>::new());

@@ -326,9 +326,9 @@ async fn commits_carry_the_persons_name_and_nothing_else_of_their_configuration(
     let folders = Folders::new();
     folders.write("person/.gitconfig", "[user]\n\tname = A \"B\"\n\temail = a@b.c\n[credential]\n\thelper = store\n");
     prepare(&folders, "git init -q; touch f; git add f").await;
-    let mut plan = folders.plan(trace::Grant::default());
-    plan.user_home = Some(folders.path("person"));
-    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&plan).await.unwrap();
+    let mut spec = folders.spec(trace::Grant::default());
+    spec.user_home = Some(folders.path("person"));
+    let environment = sandbox::Sandbox::start(Kind::Native, crate::support::program()).unwrap().environment(&spec).await.unwrap();
     let ran = run(&environment, "git commit -qm one && git log --format='%an <%ae>' && git config --get credential.helper").await;
     assert_eq!(ran.told(), "A B <a@b.c>\nexit 1\n");
 }

@@ -1,7 +1,7 @@
 //! Environments that differ in their rights: read only, wider, side by side.
 
 use crate::support::{Folders, program, run};
-use sandbox::{Access, Environment, Kind, Plan, Sandbox, SandboxError};
+use sandbox::{Access, Environment, EnvironmentSpec, Kind, Sandbox, SandboxError};
 use std::path::{Path, PathBuf};
 use trace::Grant;
 
@@ -15,8 +15,8 @@ async fn a_workspace_that_is_only_read_is_not_changed() {
         let folders = Folders::new();
         folders.write("workspace/note", "as it was");
         folders.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
-        let plan = Plan { access: Access::Read, ..folders.plan(Grant::default()) };
-        let environment = Sandbox::start(kind, program()).unwrap().environment(&plan).await.unwrap();
+        let spec = EnvironmentSpec { access: Access::Read, ..folders.spec(Grant::default()) };
+        let environment = Sandbox::start(kind, program()).unwrap().environment(&spec).await.unwrap();
         let attack = "echo new >note; echo new >other; mkdir folder; mv note moved; rm note; chmod 777 note; echo x >.git/hooks/a; \
                       mount -o remount,rw .; ln note hard; touch note";
         run(&environment, attack).await;
@@ -33,8 +33,8 @@ async fn a_workspace_that_is_only_read_is_not_changed() {
 #[tokio::test]
 async fn host_cannot_keep_a_workspace_from_being_written() {
     let folders = Folders::new();
-    let plan = Plan { access: Access::Read, ..folders.plan(Grant::default()) };
-    let error = Sandbox::start(Kind::Host, program()).unwrap().environment(&plan).await.err().unwrap().to_string();
+    let spec = EnvironmentSpec { access: Access::Read, ..folders.spec(Grant::default()) };
+    let error = Sandbox::start(Kind::Host, program()).unwrap().environment(&spec).await.err().unwrap().to_string();
     assert!(error.ends_with("cannot be read only: the sandbox `host` has no walls to keep it from being written"), "{error}");
 }
 
@@ -45,9 +45,9 @@ async fn what_is_wanted_is_resolved_and_what_became_a_link_is_refused() {
     std::fs::create_dir(&other).unwrap();
     let link = folders.path("link");
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    let plan = Plan { user_home: Some(folders.path("")), ..folders.plan(Grant::default()) };
+    let spec = EnvironmentSpec { user_home: Some(folders.path("")), ..folders.spec(Grant::default()) };
     let write = |path: &Path| Grant { write: vec![path.to_owned()], ..Grant::default() };
-    let resolved = |path: &Path| plan.resolve(&write(path)).map(|grant| grant.write[0].clone());
+    let resolved = |path: &Path| spec.resolve(&write(path)).map(|grant| grant.write[0].clone());
     let refused = |path: &Path| resolved(path).unwrap_err().to_string();
     assert_eq!(resolved(&link).unwrap(), real);
     assert_eq!(resolved(&real.join("../link/file")).unwrap(), real.join("file"));
@@ -66,7 +66,7 @@ async fn what_is_wanted_is_resolved_and_what_became_a_link_is_refused() {
     let asked = resolved(&real).unwrap();
     std::fs::rename(&real, folders.path("away")).unwrap();
     std::os::unix::fs::symlink(&other, &real).unwrap();
-    let wider = Plan { grant: write(&asked), ..plan.clone() };
+    let wider = EnvironmentSpec { grant: write(&asked), ..spec.clone() };
     for kind in [Kind::Native, Kind::Reduced] {
         let error = Sandbox::start(kind, program()).unwrap().environment(&wider).await.err().unwrap().to_string();
         assert!(error.contains("a link leads from it to"), "{error}");
@@ -82,17 +82,17 @@ async fn what_would_show_a_hidden_folder_once_it_is_made_is_refused() {
     let read = Grant { read: vec![config.clone()], ..Grant::default() };
     for kind in [Kind::Native, Kind::Reduced] {
         for grant in [&write, &read] {
-            let plan = Plan { hidden: vec![folders.path("run"), secret.clone()], ..folders.plan(grant.clone()) };
-            let error = Sandbox::start(kind, program()).unwrap().environment(&plan).await.err().unwrap().to_string();
+            let spec = EnvironmentSpec { hidden: vec![folders.path("run"), secret.clone()], ..folders.spec(grant.clone()) };
+            let error = Sandbox::start(kind, program()).unwrap().environment(&spec).await.err().unwrap().to_string();
             assert!(error.contains(&format!("it would show {}, which is never shown", secret.display())), "{kind}: {error}");
-            assert!(plan.resolve(grant).unwrap_err().to_string().contains("never shown"), "{kind}");
+            assert!(spec.resolve(grant).unwrap_err().to_string().contains("never shown"), "{kind}");
         }
     }
     // Once it is there, nothing stands for it.
     std::fs::create_dir(&secret).unwrap();
     folders.write("config/autosage/config.toml", "model = \"x\"\n");
-    let plan = Plan { hidden: vec![folders.path("run"), secret.clone()], ..folders.plan(write) };
-    let environment = Sandbox::start(Kind::Native, program()).unwrap().environment(&plan).await.unwrap();
+    let spec = EnvironmentSpec { hidden: vec![folders.path("run"), secret.clone()], ..folders.spec(write) };
+    let environment = Sandbox::start(Kind::Native, program()).unwrap().environment(&spec).await.unwrap();
     let attack = format!("echo new >{}/config.toml; echo other >{}/other", secret.display(), config.display());
     run(&environment, &attack).await;
     assert_eq!(std::fs::read_to_string(secret.join("config.toml")).unwrap(), "model = \"x\"\n");
@@ -103,10 +103,13 @@ async fn what_would_show_a_hidden_folder_once_it_is_made_is_refused() {
 #[tokio::test]
 async fn environments_that_share_names_give_none_twice() {
     let folders = Folders::new();
-    let plan = folders.plan(Grant::default());
+    let spec = folders.spec(Grant::default());
     let sandbox = Sandbox::start(Kind::Native, program()).unwrap();
-    let one = sandbox.environment(&plan).await.unwrap();
-    let other = sandbox.environment(&Plan { grant: Grant { network: true, ..Grant::default() }, ..plan.clone() }).await.unwrap();
+    let one = sandbox.environment(&spec).await.unwrap();
+    let other = sandbox
+        .environment(&EnvironmentSpec { grant: Grant { network: true, ..Grant::default() }, ..spec.clone() })
+        .await
+        .unwrap();
     for environment in [&one, &other] {
         assert!(run(environment, "sleep 300 & echo started >>~/shared; touch /tmp/shared").await.succeeded());
     }

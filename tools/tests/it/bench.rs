@@ -1,6 +1,6 @@
 //! A temporary workspace, an environment over it, and an agent that calls tools there and remembers what it has seen.
 
-use sandbox::{Environment, Kind, Limits, Plan, Program, Sandbox, SandboxError};
+use sandbox::{Environment, EnvironmentSpec, Kind, Limits, Program, Sandbox, SandboxError};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Bench {
         for name in ["workspace", "outside", "run/home", "run/tmp", "run/blobs"] {
             std::fs::create_dir_all(top.join(name)).unwrap();
         }
-        let plan = Plan {
+        let spec = EnvironmentSpec {
             workspace: top.join("workspace"),
             grant,
             home: top.join("run/home"),
@@ -64,7 +64,7 @@ impl Bench {
             names: sandbox::Names::default(),
         };
         let program = Program::Path(env!("CARGO_BIN_EXE_tool-walls").into());
-        let environment = match Sandbox::start(kind, program).unwrap().environment(&plan).await {
+        let environment = match Sandbox::start(kind, program).unwrap().environment(&spec).await {
             Ok(environment) => environment,
             Err(SandboxError::Environment { .. }) => {
                 skip(if kind == Kind::Native { "namespaces" } else { "landlock" });

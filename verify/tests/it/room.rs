@@ -1,7 +1,7 @@
 //! A temporary workspace with an environment over it, for the integration tests.
 
 use sandbox::capture::Caps;
-use sandbox::{Environment, Kind, Limits, Plan, Program, Sandbox, SandboxError};
+use sandbox::{Environment, EnvironmentSpec, Kind, Limits, Program, Sandbox, SandboxError};
 use tempfile::TempDir;
 use trace::{Check, Grant};
 
@@ -13,7 +13,7 @@ pub async fn environment(folders: &TempDir) -> Option<Environment> {
     for name in ["workspace", "run/home", "run/tmp"] {
         std::fs::create_dir_all(top.join(name)).unwrap();
     }
-    let plan = Plan {
+    let spec = EnvironmentSpec {
         workspace: top.join("workspace"),
         grant: Grant::default(),
         home: top.join("run/home"),
@@ -25,7 +25,7 @@ pub async fn environment(folders: &TempDir) -> Option<Environment> {
         names: sandbox::Names::default(),
     };
     let program = Program::Path(env!("CARGO_BIN_EXE_verify-walls").into());
-    match Sandbox::start(Kind::Native, program).unwrap().environment(&plan).await {
+    match Sandbox::start(Kind::Native, program).unwrap().environment(&spec).await {
         Ok(environment) => Some(environment),
         Err(SandboxError::Environment { .. }) => {
             skip("namespaces");

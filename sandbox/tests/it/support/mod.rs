@@ -4,7 +4,7 @@ mod processes;
 
 pub use processes::{LONG, is_running, mark, present, until};
 
-use sandbox::{Command, Environment, Exit, Kind, Limits, Plan, Program, Sandbox, SandboxError};
+use sandbox::{Command, Environment, EnvironmentSpec, Exit, Kind, Limits, Program, Sandbox, SandboxError};
 use std::path::PathBuf;
 use tempfile::TempDir;
 use trace::Grant;
@@ -40,8 +40,8 @@ impl Folders {
         self.path("workspace")
     }
 
-    pub fn plan(&self, grant: Grant) -> Plan {
-        Plan {
+    pub fn spec(&self, grant: Grant) -> EnvironmentSpec {
+        EnvironmentSpec {
             workspace: self.workspace(),
             grant,
             home: self.path("run/home"),
@@ -59,7 +59,7 @@ impl Folders {
     }
 
     pub async fn granted(&self, kind: Kind, grant: Grant) -> Result<Environment, SandboxError> {
-        Sandbox::start(kind, program())?.environment(&self.plan(grant)).await
+        Sandbox::start(kind, program())?.environment(&self.spec(grant)).await
     }
 
     pub fn write(&self, name: &str, text: &str) -> PathBuf {

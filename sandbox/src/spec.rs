@@ -1,4 +1,4 @@
-//! What is asked of the sandbox and what it answers: kinds, plans, commands, exits, errors.
+//! What is asked of the sandbox and what it answers: kinds, specs, commands, exits, errors.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ pub enum Program {
 
 /// What an environment is made from. All paths are absolute and UTF-8.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct EnvironmentSpec {
     /// The folder to work in, seen and written at its own path.
     pub workspace: PathBuf,
     /// What can be done with the workspace. [`Kind::Host`] has no way to keep it from being written.
@@ -196,7 +196,7 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
-    /// This plan is not carried out.
+    /// No environment is made from this.
     #[error("{} cannot be {role}: {reason}", .path.display())]
     Refused {
         /// The path in question.
