@@ -36,13 +36,13 @@ pub enum PictureError {
         kind: &'static str,
     },
     /// There are too many bytes.
-    #[error("this picture has {bytes} bytes, and {LARGEST_PICTURE} are the most that can be sent: make it smaller")]
+    #[error("make it smaller: {LARGEST_PICTURE} bytes are the most, and this picture has {bytes}")]
     TooLarge {
         /// How many there are.
         bytes: u64,
     },
     /// There are too many pixels.
-    #[error("this picture has {width}×{height} pixels, and {LONGEST_SIDE} are the most of a side: make it smaller")]
+    #[error("make it smaller: {LONGEST_SIDE} pixels are the most of a side, and this picture has {width}×{height}")]
     TooLong {
         /// From left to right.
         width: usize,
@@ -142,10 +142,10 @@ mod tests {
         check(b"BM\x3a\0\0\0\0\0\0\0\x36\0\0\0", expect!["this is no picture in PNG, JPEG, GIF or WebP"]);
         check(&png(640, 480)[..12], expect!["this PNG picture is damaged: it does not say how large it is"]);
         check(&png(0, 480), expect!["this PNG picture is damaged: it does not say how large it is"]);
-        check(&png(8001, 1), expect!["this picture has 8001×1 pixels, and 8000 are the most of a side: make it smaller"]);
+        check(&png(8001, 1), expect!["make it smaller: 8000 pixels are the most of a side, and this picture has 8001×1"]);
         check(
             &[&png(1, 1)[..], &[0; 5 << 20]].concat(),
-            expect!["this picture has 5242909 bytes, and 3932160 are the most that can be sent: make it smaller"],
+            expect!["make it smaller: 3932160 bytes are the most, and this picture has 5242909"],
         );
     }
 

@@ -226,7 +226,7 @@ fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
     let missing = place.work().join("missing.png").display().to_string();
     let cases = [
         (&gif, Wire::Gemini, "takes no image/gif, so it would not see"),
-        (&large, Wire::Chat, "this picture has 4000029 bytes, and 3932160 are the most that can be sent: make it smaller"),
+        (&large, Wire::Chat, "make it smaller: 3932160 bytes are the most, and this picture has 4000029"),
         (&words, Wire::Chat, "words.png (--image): this is no picture in PNG, JPEG, GIF or WebP"),
         (&secret, Wire::Chat, "secret.png holds a secret: leave it out"),
         (&missing, Wire::Chat, "reading the picture"),
@@ -240,6 +240,19 @@ fn what_is_no_picture_for_the_model_is_refused_before_anything_begins() {
     }
     assert!(server.bodies().is_empty());
     assert!(std::fs::read_dir(place.home().join("runs")).map_or(true, |mut runs| runs.next().is_none()), "no run is left");
+}
+
+#[test]
+fn what_helps_a_picture_that_is_too_large_is_seen_at_a_terminal_of_80_columns() {
+    let read = r#"[{"calls": [{"name": "read", "arguments": {"path": "large.png"}}]}]"#;
+    let (place, server) = (Place::new("pictures-large"), Server::start(script(read)));
+    put(&place, "large.png", &[PNG, &[0; 4_000_000]].concat());
+    let work = place.work().display().to_string();
+    let mut args = vec!["run", "what is it?"];
+    args.extend(place.arguments(&server, &work));
+    let called = place.at_terminal(&args, &[("TERM", "xterm")], &[("\n› ", &|| "/quit\n")]);
+    let line = called.out.lines().find(|line| line.contains("[binary file, 4,000,029 bytes: ")).unwrap();
+    assert!(line.contains(": make it smaller: 3932160 bytes are the most") && line.contains('…'), "{line}");
 }
 
 #[test]

@@ -100,7 +100,13 @@ async fn a_picture_is_shown_as_one() {
     )
     .await;
     bench.put("large.png", [&png[..], &[0; 4_000_000]].concat());
-    check(&bench, "read", json!({"path": "large.png"}), expect!["ok: [binary file, 4,000,029 bytes: this picture has 4000029 bytes, and 3932160 are the most that can be sent: make it smaller]"]).await;
+    check(
+        &bench,
+        "read",
+        json!({"path": "large.png"}),
+        expect!["ok: [binary file, 4,000,029 bytes: make it smaller: 3932160 bytes are the most, and this picture has 4000029]"],
+    )
+    .await;
     bench.secrets.grant("TOKEN", "a-secret-value-0123").unwrap();
     bench.put("told.png", [&png[..], b"a-secret-value-0123"].concat());
     check(&bench, "read", json!({"path": "told.png"}), expect!["ok: [binary file, 48 bytes: this picture holds a secret]"]).await;
