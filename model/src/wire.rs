@@ -10,6 +10,7 @@ pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 use crate::provider::KeyForm;
 use crate::trouble::Trouble;
 use crate::{anthropic_messages, gemini, openai, openai_chat, openai_responses, provider, retry};
+use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Duration;
 use trace::{ModelSpec, Timestamp};
@@ -29,6 +30,11 @@ pub(crate) enum Wire {
 
 /// Every wire.
 const WIRES: [Wire; 4] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::AnthropicMessages, Wire::Gemini];
+
+/// What is sent, as JSON.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
+}
 
 /// A header of a request.
 pub(crate) struct Header {

@@ -7,6 +7,7 @@
 use super::WIRE;
 use crate::prompt::{is_words, text_of};
 use crate::schema::Form;
+use crate::wire::json;
 use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -130,10 +131,6 @@ impl Writing {
         body.push_str(&format!("],\"max_tokens\":{max_output}}}"));
         body
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
 }
 
 /// The fields before the messages, in the order in which they are sent.

@@ -3,6 +3,7 @@
 use super::{On, Signature, WIRE};
 use crate::prompt::text_of;
 use crate::schema::Form;
+use crate::wire::json;
 use crate::{Message, SentCall, SentPart};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -258,10 +259,6 @@ impl Writing {
         let tail = format!("],\"generationConfig\":{}\"maxOutputTokens\":{max_output}}}}}", self.config);
         [&*self.text, &self.end(), &tail].concat()
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
 }
 
 /// A signature that came on a text without words.

@@ -4,6 +4,7 @@ use super::{Kept, WIRE};
 use crate::prompt::{is_words, text_of};
 use crate::provider::{self, CallIds, Provider, ReasoningField, UsageInStream};
 use crate::schema::{self, Form};
+use crate::wire::json;
 use crate::{Message, SentCall, SentPart, SentPicture};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,10 +85,6 @@ impl Writing {
         let tail = format!("],\"{}\":{max_output}}}", self.row.max_tokens_field);
         [&*self.text, &self.held, &tail].concat()
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
 }
 
 /// The fields before the messages, in the order in which they are sent.

@@ -3,6 +3,7 @@
 use super::WIRE;
 use crate::prompt::{is_words, text_of};
 use crate::schema::{self, Form};
+use crate::wire::json;
 use crate::{Message, SentCall, SentPart};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,10 +99,6 @@ impl Writing {
         let tail = format!("],\"max_output_tokens\":{max_output}}}");
         [&*self.text, &tail].concat()
     }
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("strings, numbers and JSON values always serialise")
 }
 
 /// What requests with one beginning have in common, so that they meet the cache which holds it: a digest of that
