@@ -1,5 +1,7 @@
 //! The demo through the real binary: what it tells, what it leaves, and that it does so in every kind of walls.
 
+mod picture;
+
 use crate::support::{Called, Place, skip};
 use expect_test::expect_file;
 use std::fs;

@@ -2,6 +2,7 @@
 
 use crate::support::Place;
 use crate::support::server::{Server, call};
+use crate::support::terminal::Typed;
 use expect_test::expect;
 use serde_json::{Value, json};
 use std::fs;
@@ -115,7 +116,7 @@ fn called_back(name: &str, variables: &[(&str, &str)], config: &str) -> String {
     fs::write(&path, config).unwrap();
     let file = path.display().to_string();
     let args = run(&place, &server, &work).into_iter().map(|arg| if arg == "none" { &file } else { arg }).collect::<Vec<_>>();
-    let answers: [(&str, &dyn Fn() -> &'static str); 2] = [("what to do instead › ", &|| "no\n"), ("\n› ", &|| "/quit\n")];
+    let answers: [Typed<'_>; 2] = [("what to do instead › ", &|| "no\n"), ("\n› ", &|| "/quit\n")];
     let called = place.at_terminal(&args, variables, &answers);
     assert_eq!(called.code, 0, "{}", called.out);
     called.out

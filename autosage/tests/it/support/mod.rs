@@ -2,7 +2,7 @@
 
 pub mod mock;
 pub mod server;
-mod terminal;
+pub mod terminal;
 
 use self::server::{Answer, Server, Wire};
 use autosage::{Parts, Person};

@@ -2,24 +2,30 @@
 
 use super::{Called, Place};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::Stdio;
 
+/// Words, and what is typed once they were printed.
+pub type Typed<'a> = (&'a str, &'a dyn Fn() -> &'static str);
+
 impl Place {
+    /// [`Place::at_terminal_of`] the usual 80 columns.
+    pub fn at_terminal(&self, args: &[&str], variables: &[(&str, &str)], answers: &[Typed<'_>]) -> Called {
+        self.at_terminal_of(80, args, variables, answers)
+    }
+
     /// Runs the real binary with input, output and error at a terminal, with `variables`. What each of `answers` gives is typed when
     /// the words before it have been printed since the last one. All that was printed is `out`.
-    pub fn at_terminal(
-        &self,
-        args: &[&str],
-        variables: &[(&str, &str)],
-        answers: &[(&str, &dyn Fn() -> &'static str)],
-    ) -> Called {
+    pub fn at_terminal_of(&self, columns: u16, args: &[&str], variables: &[(&str, &str)], answers: &[Typed<'_>]) -> Called {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&near).unwrap();
         unlockpt(&near).unwrap();
         let name = ptsname(&near, Vec::new()).unwrap().into_string().unwrap();
         let far = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&far, size).unwrap();
         let end = || Stdio::from(far.try_clone().unwrap());
         let mut command = self.command(args);
         let mut child =
