@@ -1,7 +1,7 @@
 //! One very long run in a small window: what folding its history costs, and what it sends against a window that slides.
 
 use super::Wire;
-use super::once::{Setting, gaps, median, played};
+use super::once::{Setting, median, played};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ pub struct Folds {
     pub turns: usize,
     pub window: u64,
     pub folds: usize,
-    /// By how much a turn in which the history is folded is longer than those around it, in milliseconds, by the server's
-    /// clock: of each fold the median of the runs, and of these the median and the most. In it are plan, account and event,
-    /// and the conversation written anew.
+    /// From the event before a fold to the request after it, in milliseconds, by the run's own clock: of each fold the median
+    /// of the runs, and of these the median and the most. In it are plan, account and event, and the conversation written
+    /// anew.
     pub ms: f64,
     pub most_ms: f64,
     /// Tokens of all requests against those of a window that slides: each request of that has the task and as many of the
@@ -35,6 +35,8 @@ pub struct Folds {
 struct Line {
     kind: String,
     #[serde(default)]
+    ms: u64,
+    #[serde(default)]
     epoch: u32,
     usage: Option<Used>,
 }
@@ -50,10 +52,9 @@ struct Used {
 struct Sent {
     epoch: u32,
     used: Used,
+    /// Milliseconds that the fold before it took, if there was one.
+    fold_ms: u64,
 }
-
-/// How many turns on each side of a fold it is compared with.
-const BESIDE: usize = 10;
 
 /// Runs so many times; all figures but the time are those of the last run.
 pub fn measure(setting: &Setting, runs: usize) -> anyhow::Result<Folds> {
@@ -95,7 +96,7 @@ fn once(setting: &Setting) -> anyhow::Result<(Folds, Vec<f64>)> {
         let broken: Vec<&str> = played.requests[at].broken().collect();
         !(broken.is_empty() || (broken == ["prefix_ok"] && after.contains(&at)))
     };
-    let costs = costs(&gaps(&played.requests), &after);
+    let costs: Vec<f64> = after.iter().map(|&at| sent[at].fold_ms as f64).collect();
     let folds = Folds {
         wire: setting.way.wire,
         turns: setting.turns,
@@ -112,25 +113,18 @@ fn once(setting: &Setting) -> anyhow::Result<(Folds, Vec<f64>)> {
     Ok((folds, costs))
 }
 
-/// By how much the gaps before the requests at `after` are longer than the median of those around each.
-fn costs(gaps: &[f64], after: &[usize]) -> Vec<f64> {
-    let cost = |&at: &usize| {
-        let gap = at - 1;
-        let beside = (gap.saturating_sub(BESIDE)..gaps.len().min(gap + BESIDE + 1)).filter(|other| *other != gap);
-        gaps[gap] - median(beside.map(|other| gaps[other]))
-    };
-    after.iter().map(cost).collect()
-}
-
 fn sent(text: &str) -> anyhow::Result<Vec<Sent>> {
-    let (mut sent, mut epoch) = (Vec::new(), 0);
+    let (mut sent, mut epoch, mut before, mut fold_ms) = (Vec::new(), 0, 0, 0);
+    let mut began = None;
     for line in text.lines() {
         let line: Line = serde_json::from_str(line)?;
         match (line.kind.as_str(), line.usage) {
-            ("Asked", _) => epoch = line.epoch,
-            ("Replied", Some(used)) => sent.push(Sent { epoch, used }),
+            ("Folded", _) => began = Some(before),
+            ("Asked", _) => (epoch, fold_ms) = (line.epoch, began.take().map_or(0, |began| line.ms - began)),
+            ("Replied", Some(used)) => sent.push(Sent { epoch, used, fold_ms }),
             _ => {}
         }
+        before = line.ms;
     }
     Ok(sent)
 }
@@ -167,26 +161,20 @@ mod tests {
         let text = r#"{"kind": "Started"}
 {"kind": "Asked", "epoch": 0}
 {"kind": "Replied", "usage": {"input": 10, "cached": 4, "output": 1}}
-{"kind": "Folded", "epoch": 1}
-{"kind": "Asked", "epoch": 1}
+{"kind": "Observed", "ms": 40}
+{"kind": "Folded", "epoch": 1, "ms": 42}
+{"kind": "Asked", "epoch": 1, "ms": 43}
 {"kind": "Replied", "usage": {"input": 5, "output": 1}}"#;
         let sent = sent(text).unwrap();
         assert_eq!(
-            sent.iter().map(|one| (one.epoch, one.used.input, one.used.cached)).collect::<Vec<_>>(),
-            [(0, 10, 4), (1, 5, 0)]
+            sent.iter().map(|one| (one.epoch, one.used.input, one.used.cached, one.fold_ms)).collect::<Vec<_>>(),
+            [(0, 10, 4, 0), (1, 5, 0, 3)]
         );
     }
 
     #[test]
-    fn a_fold_costs_what_its_turn_has_more_than_those_around_it() {
-        let mut gaps = vec![4.0; 40];
-        (gaps[29], gaps[5]) = (6.5, 90.0);
-        assert_eq!(costs(&gaps, &[30]), [2.5]);
-    }
-
-    #[test]
     fn a_window_slides_round_by_round() {
-        let one = |epoch, input| Sent { epoch, used: Used { input, cached: 0 } };
+        let one = |epoch, input| Sent { epoch, used: Used { input, cached: 0 }, fold_ms: 0 };
         // 100, 110, 120, and then never more than 125.
         assert_eq!(sliding(&[one(0, 100), one(0, 110), one(0, 120), one(1, 105), one(1, 115)], 125), 100 + 110 + 120 + 120 + 120);
     }
