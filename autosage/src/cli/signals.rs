@@ -5,10 +5,12 @@ use super::view::View;
 use engine::Interrupt;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
+/// Signals that come within so short a time are one wish: `timeout` and shells signal a program and then its whole group.
+const MOMENT: Duration = Duration::from_millis(400);
 /// How long it may take to tell a person what becomes of the signal.
 const TOLD: Duration = Duration::from_secs(1);
 
@@ -41,10 +43,14 @@ impl Signals {
         let (_watched, mut over) = oneshot::channel();
         let signals = Signals { state: state.clone(), _watched };
         let watch = async move {
+            let mut last: Option<Instant> = None;
             loop {
                 tokio::select! {
                     _ = &mut over => return,
                     () = heard.next() => {}
+                }
+                if last.is_some_and(|last| last.elapsed() < MOMENT) {
+                    continue;
                 }
                 let met = std::mem::replace(&mut *state.lock().unwrap_or_else(PoisonError::into_inner), State::Stops);
                 match met {
@@ -53,6 +59,7 @@ impl Signals {
                     State::Stops => end(&view),
                 }
                 interrupt.raise();
+                last = Some(Instant::now());
             }
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watch))?;

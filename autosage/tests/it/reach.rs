@@ -61,6 +61,20 @@ fn heads_without_end_are_stopped_by_one_signal() {
 }
 
 #[test]
+fn two_signals_at_once_are_one_wish() {
+    // As `timeout` sends them, to the program and to its group; of two kinds, so that they are not one already.
+    let (place, server) = (Place::new("at-once"), Server::start(vec![endless(EARLY_HINTS, None)]));
+    let mut child = begin(&place, &server, &[]);
+    until(|| (server.repeated() > 20).then_some(()));
+    for signal in [Signal::TERM, Signal::INT] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+    let events = rest(&mut child);
+    assert_eq!(kinds(&events), ["Started", "Asked", "Replied", "Delivered", "Finished"]);
+    goes_on(&place);
+}
+
+#[test]
 fn a_second_signal_ends_a_program_that_can_hear_nothing() {
     // More than a pipe holds, and nobody reads it: the thread of the run stands in the writing of a line.
     let long = Answer { text: Some("x".repeat(256 << 10)), ..Answer::default() };

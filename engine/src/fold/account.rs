@@ -212,8 +212,8 @@ impl Told<'_> {
         let gone = self.lines.len() - kept.len();
         let mut sections = self.sections(&kept);
         if gone > 0 {
-            sections.push('\n');
-            sections.push_str(&fill(&self.notes.account_left_out, &[("lines", &gone.to_string())]));
+            let left_out = fill(&self.notes.account_left_out, &[("lines", &gone.to_string())]);
+            sections = format!("{left_out}\n{sections}");
         }
         fill(&self.notes.account, &[("at", &at.to_string()), ("account", &sections)])
     }
