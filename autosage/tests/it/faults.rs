@@ -1,9 +1,9 @@
 //! Every fault that the scripted model of the benches can serve, on every wire and through the real binary. A run meets one
 //! after the other, so that each is met in the middle of a conversation and is seen to leave nothing behind.
 
-use crate::support::Place;
 use crate::support::mock::{Mock, Request};
 use crate::support::server::Wire;
+use crate::support::{Place, on_every_wire};
 use serde_json::Value;
 use trace::{Event, Replied, Said, Status, What, text_of};
 
@@ -79,19 +79,6 @@ const LASTING: [(&str, usize, &str, i32, &str); 8] = [
 fn arguments(wire: Wire, base_url: &str) -> Vec<&str> {
     let keyed: &[&str] = if wire == Wire::Chat { &["--key-env", "TEST_KEY"] } else { &[] };
     [&wire.arguments(base_url)[..], keyed, &["--config", "none", "--json"]].concat()
-}
-
-/// Does `each` for every wire, side by side: most of the time is waiting.
-fn on_every_wire(each: impl Fn(Wire) + Sync) {
-    std::thread::scope(|scope| {
-        let threads = Wire::ALL.map(|wire| {
-            scope.spawn({
-                let each = &each;
-                move || each(wire)
-            })
-        });
-        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-    });
 }
 
 fn replied(events: &[Event]) -> Vec<&Replied> {

@@ -6,7 +6,7 @@
 //! `$WORK` in an argument is the workspace; the model and the configuration are named by the test.
 
 use crate::support::server::{Server, Wire};
-use crate::support::{CountedIds, Place, SteppedClock, files, script};
+use crate::support::{CountedIds, Place, SteppedClock, files, on_every_wire, script};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -249,16 +249,19 @@ fn scenarios_give_the_expected_record() {
 #[test]
 fn two_runs_of_one_scenario_give_the_same_bytes() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let server = Server::start(Vec::new());
-    for name in ["second-question", "check-fails-once", "reads-side-by-side", "folded-history"] {
-        let play_once = || {
-            let place = Place::new(&format!("twice-{name}"));
-            play(&scenarios.join(name), &place, &server, Wire::Chat).0
-        };
-        let (first, second) = (play_once(), play_once());
-        assert_eq!(first.iter().map(|file| &file.0).collect::<Vec<_>>(), second.iter().map(|file| &file.0).collect::<Vec<_>>());
-        for (first, second) in first.iter().zip(&second) {
-            assert!(first == second, "{name}: {} differs", first.0.display());
+    on_every_wire(|wire| {
+        let server = Server::start(Vec::new());
+        for name in ["second-question", "check-fails-once", "reads-side-by-side", "folded-history"] {
+            let play_once = || {
+                let place = Place::new(&format!("twice-{name}-{wire:?}"));
+                play(&scenarios.join(name), &place, &server, wire).0
+            };
+            let (first, second) = (play_once(), play_once());
+            let paths = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|file| file.0.clone()).collect::<Vec<_>>();
+            assert_eq!(paths(&first), paths(&second), "{name} on {wire:?}");
+            for (first, second) in first.iter().zip(&second) {
+                assert!(first == second, "{name} on {wire:?}: {} differs", first.0.display());
+            }
         }
-    }
+    });
 }

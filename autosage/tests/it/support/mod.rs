@@ -222,6 +222,20 @@ pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     panic!("it did not come in time");
 }
 
+/// Does `each` for every wire, side by side: most of the time is waiting.
+pub fn on_every_wire(each: impl Fn(Wire) + Sync) {
+    on_wires(&Wire::ALL, each);
+}
+
+/// The same for these wires.
+pub fn on_wires(wires: &[Wire], each: impl Fn(Wire) + Sync) {
+    std::thread::scope(|scope| {
+        let each = &each;
+        let threads: Vec<_> = wires.iter().map(|wire| scope.spawn(move || each(*wire))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    });
+}
+
 /// Says that a test is skipped for want of `component`; fails where `AUTOSAGE_REQUIRE` names it, or all.
 #[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "what was not tested has to be seen")]
 pub fn skip(component: &str) {
