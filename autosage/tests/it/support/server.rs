@@ -1,10 +1,12 @@
 //! A scripted model server on loopback: it speaks every wire, answers from a list, and keeps every body it received.
 
+use super::Place;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -115,9 +117,12 @@ struct Served {
     faults: Mutex<usize>,
     repeated: Mutex<usize>,
     script: Mutex<VecDeque<Answer>>,
+    /// Whether it has no answer any more, for a request and the script did not fit each other.
+    is_broken: AtomicBool,
 }
 
-/// A running server. It takes no more connections once it is dropped: the tests of a program share its open files.
+/// A running server. It takes no more connections once it is dropped: the tests of a program share its open files. A test
+/// whose requests and script did not fit each other fails there, if nowhere before.
 pub struct Server {
     /// Its address, with the version.
     pub base_url: String,
@@ -131,6 +136,8 @@ impl Drop for Server {
         self.is_over.store(true, Ordering::SeqCst);
         // So that its thread wakes up and sees it.
         let _ = TcpStream::connect(self.address);
+        let is_broken = self.served.is_broken.load(Ordering::SeqCst);
+        assert!(!is_broken || std::thread::panicking(), "a request and the script of the server did not fit each other");
     }
 }
 
@@ -160,7 +167,11 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten().take_while(|_| !is_over.load(Ordering::SeqCst)) {
                 let served = served.clone();
-                std::thread::spawn(move || serve(stream, &served));
+                std::thread::spawn(move || {
+                    if catch_unwind(AssertUnwindSafe(|| serve(stream, &served))).is_err() {
+                        served.is_broken.store(true, Ordering::SeqCst);
+                    }
+                });
             }
         });
         server
@@ -194,7 +205,9 @@ fn serve(stream: TcpStream, served: &Served) {
         served.bodies.lock().unwrap().push(body.clone());
         served.keys.lock().unwrap().push(key);
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
-        let answer = served.script.lock().unwrap().pop_front().unwrap_or_else(done).to(&body);
+        let next =
+            if served.is_broken.load(Ordering::SeqCst) { Some(broken()) } else { served.script.lock().unwrap().pop_front() };
+        let answer = next.unwrap_or_else(done).to(&body);
         if answer.is_fault() {
             *served.faults.lock().unwrap() += 1;
         }
@@ -229,6 +242,11 @@ fn serve(stream: TcpStream, served: &Served) {
             return;
         }
     }
+}
+
+/// What ends a run at once.
+fn broken() -> Answer {
+    Answer { status: Some(400), error: Some("this server is broken".into()), ..Answer::default() }
 }
 
 /// The wire of the next request, its body and its key; `None` at the end of the connection.
@@ -489,4 +507,14 @@ fn messages(answer: &Answer) -> String {
     event(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 10}}));
     event(json!({"type": "message_stop"}));
     body
+}
+
+#[test]
+#[should_panic(expected = "a request and the script of the server did not fit each other")]
+fn a_test_fails_where_a_request_does_not_hold_what_the_script_looks_for() {
+    let find = Some(["never", "said"].map(str::to_owned));
+    let (place, server) = (Place::new("not-found"), Server::start(vec![Answer { find, ..bash("echo {found}") }]));
+    let work = place.work().display().to_string();
+    let called = place.start(&[vec!["run", "go"], place.arguments(&server, &work)].concat());
+    assert!(called.code == 4 && called.err.contains("broken"), "{called:?}");
 }
