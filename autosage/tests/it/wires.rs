@@ -2,7 +2,7 @@
 
 use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire};
-use crate::support::{Called, Place, script};
+use crate::support::{Called, Place, on_every_wire, script};
 use serde_json::{Value, json};
 use trace::{Event, Observed, Replied, Said, Status, What, text_of};
 
@@ -258,24 +258,24 @@ fn waits(played: &Played) -> Vec<u64> {
 
 #[test]
 fn d1_a_wait_that_a_server_asks_for_is_kept_wherever_it_is_said() {
+    // The last server's clock is years behind: only by that clock is there anything to wait for, and our own wait would be
+    // half a second at most.
+    let dates = r#""date": "Sun, 29 Nov 2020 12:00:00 GMT", "retry_after": "Sun, 29 Nov 2020 12:00:01 GMT""#;
+    let date = format!(r#"{{"status": 429, "error": "slow down", {dates}}}"#);
     let faults = [
         ("header", r#"{"status": 429, "error": "slow down", "retry_after": "0.6"}"#, 600),
         ("words", r#"{"status": 429, "error": "Please try again in 0.7s."}"#, 700),
         ("stream", r#"{"status": 429, "error": "Rate limit reached. Please try again in 0.8s.", "in_stream": true}"#, 800),
         ("overload", r#"{"status": 529, "error": "Overloaded", "retry_after": "0.9"}"#, 900),
+        ("date", &date, 1_000),
     ];
-    for wire in Wire::ALL {
+    on_every_wire(|wire| {
         for (name, fault, wait) in faults {
             let played = play(&format!("d1-{name}"), wire, &format!("[{fault}]"), &[]);
             played.done();
             assert_eq!(waits(&played), [wait], "{name}");
         }
-        // A date that is over asks for no wait, and ours is half a second at most.
-        let past = r#"[{"status": 429, "error": "slow down", "retry_after": "Sun, 29 Nov 2020 12:00:00 GMT"}]"#;
-        let played = play("d1-date", wire, past, &[]);
-        played.done();
-        assert!(matches!(waits(&played)[..], [wait] if (375..=500).contains(&wait)), "{:?}", waits(&played));
-    }
+    });
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Answer {
     pub error: Option<String>,
     /// The value of Retry-After.
     pub retry_after: Option<String>,
+    /// The value of Date: what the server's own clock says.
+    pub date: Option<String>,
     /// The reason for which the model stopped, where it is not the usual one: `length` or `content_filter`.
     pub finish: Option<String>,
     /// Where the stream breaks off, in bytes.
@@ -284,11 +286,12 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<St
 
 fn response(wire: Wire, answer: &Answer) -> (String, String) {
     let words = answer.error.as_deref().unwrap_or("trouble");
-    let retry = answer.retry_after.as_ref().map(|value| format!("retry-after: {value}\r\n")).unwrap_or_default();
+    let told = [("retry-after", &answer.retry_after), ("date", &answer.date)];
+    let told = told.map(|(name, value)| value.as_ref().map(|value| format!("{name}: {value}\r\n")).unwrap_or_default()).concat();
     if let Some(status) = answer.status.filter(|_| !answer.in_stream) {
         let body = error(wire, status, words).to_string();
         let head = format!(
-            "HTTP/1.1 {status} Trouble\r\ncontent-type: application/json\r\n{retry}content-length: {}\r\n\r\n",
+            "HTTP/1.1 {status} Trouble\r\ncontent-type: application/json\r\n{told}content-length: {}\r\n\r\n",
             body.len()
         );
         return (head, body);
