@@ -1,10 +1,11 @@
 //! Every fault that the scripted model of the benches can serve, on every wire and through the real binary. A run meets one
 //! after the other, so that each is met in the middle of a conversation and is seen to leave nothing behind.
 
-use crate::support::mock::{Mock, Request};
+use crate::support::mock::{self, Mock, Request};
 use crate::support::server::Wire;
 use crate::support::{Place, on_every_wire};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use trace::{Event, Replied, Said, Status, What, text_of};
 
 /// What passes: the request is made again, the model is told, or there is nothing wrong at all. In the order in which they are
@@ -118,8 +119,7 @@ fn a_b10_d_every_fault_that_passes_is_served_and_leaves_nothing_behind() {
         let called =
             place.start(&[&["run", &format!("go on {wire:?}"), "--workspace", &work], &arguments(wire, &url)[..]].concat());
         let requests = mock.requests(wire);
-        let served: Vec<&str> = requests.iter().filter_map(|request| request.fault.as_deref()).collect();
-        assert_eq!(served, PASSING, "{wire:?}: every fault was served: {called:?}");
+        assert_eq!(mock.served(wire), PASSING, "{wire:?}: every fault was served: {called:?}");
         assert_eq!(called.code, 0, "{wire:?}: {called:?}");
         assert_eq!(requests.iter().filter_map(Request::wrong).collect::<Vec<_>>(), [""; 0], "{wire:?}");
         let events = place.events();
@@ -165,9 +165,12 @@ fn a_b_d_every_fault_that_lasts_ends_the_turn_with_its_reason_and_the_run_goes_o
         let place = Place::new(&format!("faults-lasting-{wire:?}"));
         let (url, work) = (mock.base_url(wire), place.work().display().to_string());
         let (arguments, task) = (arguments(wire, &url), format!("go on {wire:?}"));
-        for (at, (fault, _, outcome, exit, words)) in LASTING.into_iter().enumerate() {
+        let mut expected = Vec::new();
+        for (at, (fault, times, outcome, exit, words)) in LASTING.into_iter().enumerate() {
             let begin: &[&str] = if at == 0 { &["run", &task, "--workspace", &work] } else { &["resume", "--last", "-m", "on"] };
             let called = place.start(&[begin, &arguments[..]].concat());
+            expected.extend(std::iter::repeat_n(fault, times));
+            assert_eq!(mock.served(wire), expected, "{wire:?}: {fault} was served: {called:?}");
             let last: Value = serde_json::from_str(called.out.lines().last().unwrap()).unwrap();
             assert_eq!((called.code, last["outcome"].as_str()), (exit, Some(outcome)), "{wire:?} {fault}: {last}");
             assert!(last["reason"].as_str().unwrap_or_default().contains(words), "{wire:?} {fault}: {last}");
@@ -175,9 +178,15 @@ fn a_b_d_every_fault_that_lasts_ends_the_turn_with_its_reason_and_the_run_goes_o
         let called = place.start(&[&["resume", "--last", "-m", "on"], &arguments[..]].concat());
         assert_eq!(called.code, 0, "{wire:?}: {called:?}");
         let requests = mock.requests(wire);
-        let served: Vec<&str> = requests.iter().filter_map(|request| request.fault.as_deref()).collect();
-        let all: Vec<&str> = LASTING.iter().flat_map(|(fault, times, ..)| std::iter::repeat_n(*fault, *times)).collect();
-        assert_eq!(served, all, "{wire:?}: every fault was served");
+        assert_eq!(mock.served(wire), expected, "{wire:?}: nothing more was served");
         assert_eq!(requests.iter().filter_map(Request::wrong).collect::<Vec<_>>(), [""; 0], "{wire:?}");
     });
+}
+
+/// A fault that the script of the benches learns needs a row above.
+#[test]
+fn every_fault_that_the_script_knows_is_served_here() {
+    let Some(known) = mock::faults() else { return };
+    let here: BTreeSet<String> = PASSING.into_iter().chain(LASTING.map(|row| row.0)).map(str::to_owned).collect();
+    assert_eq!(here, known.into_iter().collect());
 }

@@ -33,17 +33,31 @@ pub struct Request {
     why: Option<String>,
 }
 
+/// Starts the script with these arguments; none, and the test is skipped, where there is no Python.
+#[allow(clippy::disallowed_methods, reason = "a test of the binary starts its server")]
+fn script(args: &[&str]) -> Option<Child> {
+    let mut command = std::process::Command::new("python3");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/mock_llm.py")).args(args).stdout(Stdio::piped());
+    let process = command.spawn().ok();
+    if process.is_none() {
+        skip("python3");
+    }
+    process
+}
+
+/// Every fault that the script knows, as its help lists them; none, and the test is skipped, where there is no Python.
+pub fn faults() -> Option<Vec<String>> {
+    let help = String::from_utf8(script(&["--help"])?.wait_with_output().unwrap().stdout).unwrap();
+    let (_, list) = help.split_once("\nfaults (").unwrap_or_else(|| panic!("no list of faults in {help}"));
+    Some(list.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
 impl Mock {
     /// Starts it with these options, its log at `place`; none, and the test is skipped, where there is no Python.
-    #[allow(clippy::disallowed_methods, reason = "a test of the binary starts its server")]
     pub fn start(place: &Place, options: &[&str]) -> Option<Mock> {
         let log = place.home().with_file_name("mock.log");
-        let mut command = std::process::Command::new("python3");
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/mock_llm.py")).args(["--port", "0", "--log"]).arg(&log);
-        let Ok(mut process) = command.args(options).stdout(Stdio::piped()).spawn() else {
-            skip("python3");
-            return None;
-        };
+        let its_own = ["--port", "0", "--log", log.to_str().unwrap()];
+        let mut process = script(&[&its_own, options].concat())?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
@@ -67,6 +81,11 @@ impl Mock {
         let log = std::fs::read_to_string(&self.log).unwrap();
         let requests = log.lines().map(|line| serde_json::from_str::<Request>(line).unwrap());
         requests.filter(|request| request.api == api).collect()
+    }
+
+    /// The faults that were served on `wire`, in order.
+    pub fn served(&self, wire: Wire) -> Vec<String> {
+        self.requests(wire).into_iter().filter_map(|request| request.fault).collect()
     }
 }
 
