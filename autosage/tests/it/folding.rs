@@ -2,7 +2,7 @@
 
 use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire, bash, call};
-use crate::support::{Called, Place};
+use crate::support::{Called, Place, on_wires};
 use serde_json::{Value, json};
 use trace::{Event, Fault, FaultClass, Folded, Method, Outcome, Stop, What, text_of};
 
@@ -16,8 +16,13 @@ struct Played {
 
 /// Runs the binary against `answers` with a model of such a window.
 fn play(name: &str, wire: Wire, window: u64, answers: Vec<Answer>) -> Played {
+    play_at(Place::new(&format!("{name}-{wire:?}")), wire, window, answers)
+}
+
+/// The same at a place that holds something already.
+fn play_at(place: Place, wire: Wire, window: u64, answers: Vec<Answer>) -> Played {
     let faults = answers.iter().filter(|answer| answer.is_fault()).count();
-    let (place, server) = (Place::new(&format!("{name}-{wire:?}")), Server::start(answers));
+    let server = Server::start(answers);
     let (work, window) = (place.work().display().to_string(), window.to_string());
     let mut args = vec!["run", "go", "--context", &window, "--max-turns", "1000", "--durability", "process"];
     args.extend(place.arguments_on(wire, &server, &work));
@@ -192,37 +197,45 @@ fn b7_a_fold_leaves_instructions_and_tools_as_they_are() {
 
 #[test]
 fn a_fact_from_turn_12_is_found_again_at_turn_600_through_the_account() {
-    let mut answers: Vec<Answer> = (1..=600)
-        .map(|turn| match turn {
-            12 => bash("echo the code is 7419"),
-            turn => bash(&format!("echo turn {turn}")),
-        })
-        .collect();
     let read = |path: &str, find: [&str; 2], limit: u64| Answer {
         find: Some(find.map(str::to_owned)),
         ..call("read", json!({"path": path, "limit": limit}))
     };
-    answers.push(read("output:{found}", ["All of it can be read as output:", " "], 20));
-    answers.push(read("output:{found}", ["echo the code is 7419 (exit code 0, output:", ")"], 20));
-    answers.push(Answer {
-        find: Some(["the code is ", "\\"].map(str::to_owned)),
-        text: Some("It is {found}.".into()),
-        ..Answer::default()
+    // Two wires, of the most different shapes: each costs some seconds.
+    on_wires(&[Wire::Chat, Wire::Messages], |wire| {
+        // No command says it, and the file that held it is gone: from turn 13 on it stands in one output alone.
+        let mut answers: Vec<Answer> = (1..=600)
+            .map(|turn| match turn {
+                12 => bash("cat notes.txt"),
+                13 => bash("rm notes.txt"),
+                turn => bash(&format!("echo turn {turn}")),
+            })
+            .collect();
+        answers.push(read("output:{found}", ["All of it can be read as output:", " "], 20));
+        answers.push(read("output:{found}", ["cat notes.txt (exit code 0, output:", ")"], 20));
+        answers.push(Answer {
+            find: Some(["the code is ", "\\"].map(str::to_owned)),
+            text: Some("It is {found}.".into()),
+            ..Answer::default()
+        });
+        let place = Place::new(&format!("turn-12-{wire:?}"));
+        place.write("notes.txt", "the code is 7419\n");
+        let played = play_at(place, wire, 6_000, answers);
+        assert_eq!((played.called.code, played.called.out.as_str()), (0, "It is 7419.\n"), "{}", played.called.err);
+        let bodies = played.server.bodies();
+        let tells: Vec<bool> = bodies[600..].iter().map(|body| body.contains("7419")).collect();
+        assert_eq!(tells, [false, false, true], "neither what was folded nor its account tells it, but the output");
+        // Where it came from: the last call read the output of event 47, and that is what the twelfth turn was told.
+        let said = |event: &Event| match &event.what {
+            What::Called(called) => called.raw.clone(),
+            What::Observed(observed) => text_of(&observed.content),
+            _ => String::new(),
+        };
+        let calls: Vec<&Event> = played.events.iter().filter(|event| matches!(event.what, What::Called(_))).collect();
+        assert!(said(calls[602 - 1]).contains("\"output:47\""), "{}", said(calls[601]));
+        assert_eq!(calls[12 - 1].seq, trace::Seq(47));
+        assert_eq!(said(&played.events[48]), "the code is 7419\n");
+        assert!(played.place.start(&["show", "--last", "--verify"]).code == 0);
+        played.is_proven();
     });
-    let played = play("turn-12", Wire::Chat, 6_000, answers);
-    assert_eq!((played.called.code, played.called.out.as_str()), (0, "It is 7419.\n"), "{}", played.called.err);
-    let bodies = played.server.bodies();
-    assert!(!bodies[600].contains("7419"), "it was folded away");
-    // Where it came from: the last call read the output of event 47, and that is what the twelfth turn was told.
-    let said = |event: &Event| match &event.what {
-        What::Called(called) => called.raw.clone(),
-        What::Observed(observed) => text_of(&observed.content),
-        _ => String::new(),
-    };
-    let calls: Vec<&Event> = played.events.iter().filter(|event| matches!(event.what, What::Called(_))).collect();
-    assert!(said(calls[602 - 1]).contains("\"output:47\""), "{}", said(calls[601]));
-    assert_eq!(calls[12 - 1].seq, trace::Seq(47));
-    assert_eq!(said(&played.events[48]), "the code is 7419\n");
-    assert!(played.place.start(&["show", "--last", "--verify"]).code == 0);
-    played.is_proven();
 }
