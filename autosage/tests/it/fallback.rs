@@ -220,6 +220,21 @@ fn a_list_that_is_used_up_ends_the_run_as_it_would_without_one() {
 }
 
 #[test]
+fn d5_a_limit_that_one_request_learnt_is_kept_by_the_next_of_its_account() {
+    // The same model on its other wire is not asked in vain; another model may have a limit of its own.
+    for (other, asked, exit) in [("openai-chat/scripted", 1, 4), ("openai-chat/another", 2, 0)] {
+        let (place, server) = (Place::new("fallback-d5"), Server::start(vec![used_up()]));
+        let work = place.work().display().to_string();
+        let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", "openai/scripted", "--fallback", other];
+        let account = [("OPENAI_BASE_URL", server.base_url.as_str()), ("OPENAI_API_KEY", "ours")];
+        let output = place.command(&args).envs(account).output().unwrap();
+        assert_eq!(server.faults(), 1, "the limit was served: {output:?}");
+        assert_eq!(switches(&place.events()), [format!("{other} after Some(2)")]);
+        assert_eq!((server.bodies().len(), output.status.code()), (asked, Some(exit)), "{other}: {output:?}");
+    }
+}
+
+#[test]
 fn a_list_may_be_typed_for_a_run_that_goes_on() {
     let two = Two::new("typed-later", [Wire::Gemini, Wire::Responses], [vec![used_up(), used_up()], Vec::new()]);
     let work = two.place.work().display().to_string();
