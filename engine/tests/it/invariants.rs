@@ -7,8 +7,10 @@ use crate::strict;
 use engine::{Act, Next, OpenCall, Standing, decide, standing};
 use model::{Prompt, render};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use trace::{Answer, ApprovalAsked, Delivered, Delivery, Finished, Grant, Limits, NanoUsd, Status, What};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{Answer, ApprovalAsked, Delivered, Delivery, Event, Finished, Grant, Limits, Method, NanoUsd, Outcome, Status, What};
 use world::{WISH, World};
 
 impl World {
@@ -30,11 +32,10 @@ impl World {
 
     /// One step. Returns false once the run rests.
     fn step(&mut self) -> Result<bool, TestCaseError> {
-        if self.choices.below(16) == 0 && !self.choices.is_used_up() {
-            self.message();
-        }
+        self.hear(16);
         match decide(&self.story.progress) {
             Next::Think(request) => {
+                prop_assert!(!self.story.progress.is_interrupted(), "the turn goes on, though it was to end");
                 self.judge(&request)?;
                 let left = self.story.progress.ledger().left();
                 prop_assert!(left.tokens.is_none_or(|left| request.asked.reserved_tokens <= left), "tokens beyond the budget");
@@ -57,9 +58,14 @@ impl World {
                 self.change(&to.model);
                 self.note(at, What::Switched(to));
                 prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
+                self.hear(8);
             }
-            Next::Fold(folded) => self.fold(*folded)?,
+            Next::Fold(folded) => {
+                self.fold(*folded)?;
+                self.hear(8);
+            }
             Next::Act(Act::Serve(calls)) => {
+                prop_assert!(!self.story.progress.is_interrupted(), "a call is served, though the turn was to end");
                 prop_assert!(self.story.progress.fault().is_none(), "a call of a declined reply is served");
                 calls.iter().try_for_each(|call| self.judge_rights(call))?;
                 let dies = if self.choices.below(6) == 1 { self.choices.below(2 * calls.len()) } else { usize::MAX };
@@ -76,9 +82,14 @@ impl World {
                         self.die();
                         return Ok(true);
                     }
-                    let status = [Status::Ok, Status::Failed, Status::TimedOut][self.choices.below(3)];
-                    self.observe(seq, call, status);
+                    self.hear(8);
+                    let is_dropped = self.story.progress.is_interrupted() && self.choices.below(2) == 1;
+                    if !is_dropped {
+                        let status = [Status::Ok, Status::Failed, Status::TimedOut][self.choices.below(3)];
+                        self.observe(seq, call, status);
+                    }
                 }
+                self.hear(8);
             }
             Next::Act(Act::Ask(call)) => {
                 let wants = Grant { network: true, ..Grant::default() };
@@ -102,6 +113,8 @@ impl World {
             }
             Next::Verify(claiming) => self.verify(&claiming),
             Next::Finish(outcome) => {
+                let is_interrupted = self.story.progress.is_interrupted();
+                prop_assert!(!is_interrupted || outcome == Outcome::Interrupted, "the turn was to end, and not so: {outcome:?}");
                 let ledger = self.story.progress.ledger();
                 let finished = Finished {
                     run: "test".parse().unwrap(),
@@ -119,7 +132,7 @@ impl World {
             // Somebody is asked.
             Next::Wait => match self.choices.below(6) {
                 0 => self.die(),
-                1 => _ = self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt })),
+                1 => self.interrupt(),
                 _ => self.answer(),
             },
         }
@@ -171,7 +184,7 @@ impl World {
     /// Invariant 5 on the record: every call is begun once, and observed once, after it was begun.
     fn judge_record(&self) -> Result<(), TestCaseError> {
         let mut open = BTreeMap::new();
-        let mut begun = std::collections::BTreeSet::new();
+        let mut begun = BTreeSet::new();
         for event in &self.story.events {
             match &event.what {
                 What::Called(called) => {
@@ -188,30 +201,110 @@ impl World {
     }
 }
 
+const SIDE_BY_SIDE: &str = "calls side by side";
+const INTERRUPT: &str = "an interrupt";
+const SHORTENED: &str = "outputs shortened";
+const ACCOUNT: &str = "rounds folded into an account";
+const SWITCH: &str = "a switch";
+const ALL: &str = "all of these in one";
+
+/// Which of the things that are hard together a record holds.
+fn held(events: &[Event]) -> BTreeSet<&'static str> {
+    let mut held = BTreeSet::new();
+    // How many calls were begun together, how many of them are not observed yet, and what happened last.
+    let (mut batch, mut open, mut last) = (0, 0, None::<&What>);
+    for event in events {
+        match &event.what {
+            What::Called(_) => {
+                batch = if open == 0 { 1 } else { batch + 1 };
+                open += 1;
+                held.extend((batch > 1).then_some(SIDE_BY_SIDE));
+            }
+            What::Observed(_) => open -= 1,
+            What::Folded(folded) => _ = held.insert(if folded.method == Method::Shorten { SHORTENED } else { ACCOUNT }),
+            What::Switched(_) => _ = held.insert(SWITCH),
+            What::Delivered(Delivered { what: Delivery::Interrupt, .. }) => {
+                held.insert(INTERRUPT);
+                held.extend(match last {
+                    _ if batch > 1 && open == batch => Some("one before any call is observed"),
+                    _ if batch > 1 && open > 0 => Some("one between observations"),
+                    Some(What::Observed(_)) if batch > 1 => Some("one after the last observation"),
+                    Some(What::Replied(_)) => Some("one after a reply"),
+                    Some(What::Folded(_)) => Some("one after a fold"),
+                    Some(What::Switched(_)) => Some("one after a switch"),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+        last = Some(&event.what);
+    }
+    held
+}
+
+/// What a history is made of: random choices, and the limits of the run.
+fn histories() -> impl Strategy<Value = (Vec<u8>, Limits)> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..300);
+    let money = prop::option::of((20_000u64..600_000).prop_map(NanoUsd));
+    let limits = (prop::option::of(1u64..30), prop::option::of(2_000u64..60_000), money)
+        .prop_map(|(turns, tokens, nano_usd)| Limits { turns, tokens, nano_usd, time_ms: None });
+    (bytes, limits)
+}
+
+/// Plays a history to its end, and judges each step of it.
+fn played(bytes: Vec<u8>, limits: Limits) -> Result<World, TestCaseError> {
+    let mut world = World::new(limits, bytes);
+    let mut steps = 0;
+    while world.step()? {
+        steps += 1;
+        prop_assert!(world.judged <= 2, "more claims are judged than are allowed");
+        prop_assert!(steps < 5_000, "the run does not end");
+    }
+    world.judge_record()?;
+    let (ledger, spent) = (world.story.progress.ledger(), world.story.progress.ledger().spent_tokens());
+    prop_assert!(limits.turns.is_none_or(|most| ledger.turns <= most));
+    prop_assert!(limits.tokens.is_none_or(|most| spent <= most), "{spent} tokens of {:?}", limits.tokens);
+    prop_assert!(limits.nano_usd.is_none_or(|most| ledger.cost <= most), "{} of {:?}", ledger.cost, limits.nano_usd);
+    prop_assert_eq!(ledger.turns, world.sent);
+    Ok(world)
+}
+
+/// A change of the choices must not empty the histories that are judged.
+#[test]
+fn the_histories_hold_what_they_are_made_for() {
+    let mut runner = TestRunner::deterministic();
+    let mut counts = BTreeMap::new();
+    for _ in 0..200 {
+        let (bytes, limits) = histories().new_tree(&mut runner).unwrap().current();
+        let held = held(&played(bytes, limits).unwrap().story.events);
+        let all = [SIDE_BY_SIDE, INTERRUPT, SHORTENED, ACCOUNT, SWITCH].iter().all(|what| held.contains(what));
+        held.into_iter().chain(all.then_some(ALL)).for_each(|what| *counts.entry(what).or_insert(0) += 1);
+    }
+    // About half of what was counted when this was written.
+    for (what, least) in [
+        (SIDE_BY_SIDE, 40),
+        (INTERRUPT, 75),
+        ("one after a reply", 25),
+        ("one before any call is observed", 4),
+        ("one between observations", 4),
+        ("one after the last observation", 4),
+        ("one after a fold", 12),
+        ("one after a switch", 5),
+        (SHORTENED, 35),
+        (ACCOUNT, 40),
+        (SWITCH, 45),
+        (ALL, 5),
+    ] {
+        assert!(counts.get(what).is_some_and(|count| *count >= least), "{what}: {least} of 200 at least, {counts:#?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_history_keeps_the_invariants(
-        bytes in prop::collection::vec(any::<u8>(), 0..300),
-        tokens in prop::option::of(2_000u64..60_000),
-        money in prop::option::of(20_000u64..600_000),
-        turns in prop::option::of(1u64..30),
-    ) {
-        let limits = Limits { turns, tokens, nano_usd: money.map(NanoUsd), time_ms: None };
-        let mut world = World::new(limits, bytes);
-        let mut steps = 0;
-        while world.step()? {
-            steps += 1;
-            prop_assert!(world.judged <= 2, "more claims are judged than are allowed");
-            prop_assert!(steps < 5_000, "the run does not end");
-        }
-        world.judge_record()?;
-        let ledger = world.story.progress.ledger();
-        prop_assert!(turns.is_none_or(|most| ledger.turns <= most));
-        prop_assert!(tokens.is_none_or(|most| ledger.spent_tokens() <= most), "{} tokens of {tokens:?}", ledger.spent_tokens());
-        prop_assert!(money.is_none_or(|most| ledger.cost.0 <= most), "{} of {money:?}", ledger.cost);
-        prop_assert_eq!(ledger.turns, world.sent);
+    fn any_history_keeps_the_invariants((bytes, limits) in histories()) {
+        played(bytes, limits)?;
     }
 
     /// Duplicate observations, orphans, replies between a call and its observation: the fold takes any order of any events,

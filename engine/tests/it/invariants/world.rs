@@ -12,7 +12,8 @@ use trace::{
     Verdict, Verified, What,
 };
 
-const NAMES: [&str; 4] = ["bash", "read", "submit", "nothing"];
+/// Neighbouring calls of `read` are served side by side.
+const NAMES: [&str; 6] = ["bash", "read", "read", "read", "submit", "nothing"];
 const IDS: [&str; 3] = ["", "a", "b"];
 const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
 pub const WISH: &str = "{\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
@@ -156,6 +157,19 @@ impl World {
         self.note(None, What::Delivered(Delivered { name: String::new(), what }));
     }
 
+    pub fn interrupt(&mut self) {
+        self.note(None, What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }));
+    }
+
+    /// Now and then, once in `seldom`, somebody says something, and as often somebody ends the turn.
+    pub fn hear(&mut self, seldom: usize) {
+        match self.choices.below(seldom) {
+            1 => self.message(),
+            2 => self.interrupt(),
+            _ => {}
+        }
+    }
+
     pub fn parts(&mut self) -> Vec<Said> {
         let mut parts = Vec::new();
         if self.choices.below(3) == 0 {
@@ -167,7 +181,7 @@ impl World {
             parts.push(self.wire.thought());
         }
         for _ in 0..self.choices.below(4) {
-            let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(4)].to_owned());
+            let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(NAMES.len())].to_owned());
             let arguments = ARGUMENTS[self.choices.below(4)].to_owned();
             parts.push(Said::Call { id, name, arguments });
         }
@@ -313,14 +327,14 @@ impl World {
             0 => return self.message(),
             13 => return self.answer(),
             1 => return self.die(),
-            2 => What::Delivered(Delivered { name: String::new(), what: Delivery::Interrupt }),
+            2 => return self.interrupt(),
             3 | 4 => {
                 let replied = self.replied(100, 100);
                 What::Replied(replied)
             }
             5 | 6 => {
                 let raw = ARGUMENTS[self.choices.below(3)].to_owned();
-                let (tool, arguments) = (NAMES[self.choices.below(4)].to_owned(), serde_json::from_str(&raw).ok());
+                let (tool, arguments) = (NAMES[self.choices.below(NAMES.len())].to_owned(), serde_json::from_str(&raw).ok());
                 What::Called(Called { id, tool, raw, arguments, ..crate::story::called() })
             }
             7..=9 => What::Observed(Observed::words(id, status, "seen")),
