@@ -39,7 +39,8 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
     }
     let full = |why: &str| {
         let what = match fault {
-            Some(fault) => fault.message.clone(),
+            // What a server said is a sentence, and this one goes on.
+            Some(fault) => fault.message.trim_end().trim_end_matches('.').to_owned(),
             None => {
                 let kept = format!("{} more are kept for the reply", room(window));
                 format!("about {size} tokens are to be sent, {kept}, and the window has {window}")

@@ -237,6 +237,14 @@ fn a_model_that_is_not_to_be_had_is_fallen_back_from_in_the_order_of_the_list() 
     let resumed = last.switched().session();
     assert_eq!(resumed.progress.model().unwrap().id, "anthropic/c");
     after(&resumed.fault(FaultClass::Unavailable), expect!["finish infrastructure: trouble"]);
+    let message = "asked `a`: too long. It does not fit.".to_owned();
+    let sentence = Fault { class: FaultClass::ContextFull, status: Some(413), request_id: None, message };
+    after(
+        &begin().replied(Vec::new(), Stop::Error(sentence)),
+        expect![
+            "finish context_full: asked `a`: too long. It does not fit; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"
+        ],
+    );
     // What the account or the name is refused for, another model may be given; what it is asked is the same everywhere.
     let refused = |status| {
         let fault = Fault { class: FaultClass::Rejected, status: Some(status), request_id: None, message: "no".into() };
