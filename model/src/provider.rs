@@ -18,7 +18,7 @@ pub struct Provider {
     /// at the end.
     pub base_url: Option<&'static str>,
     /// What another address of it looks like.
-    pub(crate) form: &'static str,
+    pub form: &'static str,
     /// The variable that names another address. Nothing here reads it.
     pub base_url_var: Option<&'static str>,
     /// The variable that holds the key. Nothing here reads it.

@@ -340,10 +340,12 @@ fn key(
 pub fn no_model() -> Failure {
     let keys: Vec<String> = catalog::providers()
         .iter()
-        .filter(|provider| provider.base_url.is_some())
-        .map(|provider| match provider.key {
-            KeyUse::Required => format!("  --model {}/NAME with {} set", provider.name, provider.key_var),
-            KeyUse::Optional => format!("  --model {}/NAME for a server on this machine", provider.name),
+        .filter_map(|Provider { name, key_var, form, key, base_url, .. }| match (key, base_url) {
+            (KeyUse::Required, Some(_)) => Some(format!("  --model {name}/NAME with {key_var} set")),
+            (KeyUse::Required, None) => Some(format!("  --model {name}/NAME --base-url {form} with {key_var} set")),
+            (KeyUse::Optional, Some(_)) => Some(format!("  --model {name}/NAME for a server on this machine")),
+            // Said last.
+            (KeyUse::Optional, None) => None,
         })
         .collect();
     Failure::usage(format!(

@@ -131,6 +131,13 @@ fn a_model_that_calls_nothing_a_server_that_is_not_there_and_a_key_that_is_missi
     let none = place.start(&["models", "check", "--config", "none"]);
     assert!(none.code == 2 && none.err.contains("no model is configured"), "{none:?}");
     let recorded = place.start(&["models", "check", "recorded/x", "--config", "none"]);
+    for provider in model::catalog::providers() {
+        let line = none.err.lines().find(|line| line.contains(&format!("--model {}/NAME", provider.name)));
+        let line = line.unwrap_or_else(|| panic!("{} is left out: {}", provider.name, none.err));
+        let (needs_key, needs_address) = (provider.key == model::KeyUse::Required, provider.base_url.is_none());
+        assert_eq!(line.contains(&format!("with {} set", provider.key_var)), needs_key, "{line}");
+        assert_eq!(line.contains("--base-url http"), needs_address, "{line}");
+    }
     assert!(recorded.code == 2 && recorded.err.contains("is a recording"), "{recorded:?}");
 }
 
