@@ -386,7 +386,7 @@ pub struct ShowWhat {
     /// Whether every line and every blob of the record is intact.
     #[arg(long)]
     pub verify: bool,
-    /// The request at event SEQ: rebuilt from the events, proven against its digest, printed.
+    /// The request at event SEQ, or that of the reply at SEQ: rebuilt from the events, proven against its digest, printed.
     #[arg(long, value_name = "SEQ")]
     pub prompt: Option<u64>,
 }

@@ -145,15 +145,31 @@ fn one_line(text: &str) -> String {
     super::prose::cut_to(&super::prose::clean(&text.replace('\n', " ")), 120)
 }
 
-/// The request at `seq`, rebuilt from the events before it and proven against the digest that was written down.
+/// So many requests of a run are named where there is none at a number; of more, the first three and the last three.
+const NAMED_REQUESTS: usize = 8;
+
+fn named_requests(asked: &[Seq]) -> String {
+    let list = |asked: &[Seq]| asked.iter().map(Seq::to_string).collect::<Vec<_>>().join(", ");
+    match asked {
+        [] => "none".to_owned(),
+        few if few.len() <= NAMED_REQUESTS => list(few),
+        many => format!("{}, … {} ({} of them)", list(&many[..3]), list(&many[many.len() - 3..]), grouped(many.len() as u64)),
+    }
+}
+
+/// The request at `seq`, or the one that the reply at `seq` answers, rebuilt from the events before it and proven against the
+/// digest that was written down.
 fn prompt(events: &[Event], seq: Seq, folder: &Path) -> Result<String, Failure> {
-    let at = |seq: Seq| events.iter().position(|event| event.seq == seq);
+    let at = |seq: Seq| events.iter().find(|event| event.seq == seq);
+    // The bill names replies.
+    let answered = at(seq).filter(|event| matches!(event.what, What::Replied(_))).and_then(|event| event.cause);
+    let requests = events.iter().filter(|event| matches!(event.what, What::Asked(_)));
     let asked: Option<&Asked> =
-        at(seq).and_then(|index| if let What::Asked(asked) = &events[index].what { Some(asked) } else { None });
+        at(answered.unwrap_or(seq)).and_then(|event| if let What::Asked(asked) = &event.what { Some(asked) } else { None });
     let Some(asked) = asked else {
-        let asked: Vec<String> =
-            events.iter().filter(|event| matches!(event.what, What::Asked(_))).map(|event| event.seq.to_string()).collect();
-        return Err(Failure::usage(format!("event {seq} is no request; the requests of this run are: {}", asked.join(", "))));
+        let asked: Vec<Seq> = requests.map(|event| event.seq).collect();
+        let named = named_requests(&asked);
+        return Err(Failure::usage(format!("event {seq} is no request and no reply; the requests of this run are: {named}")));
     };
     let Some(What::Started(started)) = events.first().map(|event| &event.what) else {
         return Err(Failure::Infrastructure(anyhow!("the record does not begin with `Started`")));
@@ -173,4 +189,17 @@ fn prompt(events: &[Event], seq: Seq, folder: &Path) -> Result<String, Failure> 
         )));
     }
     Ok(format!("{body}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_requests_a_few_are_named() {
+        let named = |count: u64| named_requests(&(0..count).map(|number| Seq(4 * number + 1)).collect::<Vec<_>>());
+        assert_eq!(named(0), "none");
+        assert_eq!(named(8), "1, 5, 9, 13, 17, 21, 25, 29");
+        assert_eq!(named(1301), "1, 5, 9, … 5193, 5197, 5201 (1,301 of them)");
+    }
 }

@@ -183,6 +183,13 @@ fn a_run_is_shown_as_story_events_and_bill() {
     let bill = show(&["--cost"]);
     // Twice 100 tokens in at 1 dollar a million, and 10 out at 2.
     assert!(bill.lines().any(|line| line.starts_with("total") && line.ends_with("$0.0002")), "{bill}");
+    // The bill has the numbers of replies.
+    let told: Vec<&str> = bill
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok().and(line.split_whitespace().next()))
+        .collect();
+    assert_eq!(told, ["2", "6"], "{bill}");
+    assert_eq!([show(&["--prompt", "2"]), show(&["--prompt", "6"])], [show(&["--prompt", "1"]), show(&["--prompt", "5"])]);
     let wrong = place.start(&["show", "--last", "--prompt", "0"]);
     assert!(wrong.code == 2 && wrong.err.contains("the requests of this run are: 1, 5"), "{wrong:?}");
     let completions = place.start(&["completions", "bash"]);
