@@ -103,6 +103,10 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
     if let Some(file) = id.strip_prefix(RECORDED) {
         return played(id, file, args, before);
     }
+    if args.fallback.iter().any(|other| other == id) {
+        let text = format!("--fallback {id} names the model that is asked anyway: name another one, or leave it out");
+        return Err(Failure::usage(text));
+    }
     // Whatever this process asks of an account, waits together.
     let gate = Gate::default();
     let first = live(id, args, config, parts, spec_before.filter(|spec| spec.id == id))?.usable()?;

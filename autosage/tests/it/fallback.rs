@@ -274,7 +274,9 @@ fn a_list_without_its_key_or_with_a_wrong_name_is_refused_before_anything_begins
     }
     assert!(!two.place.home().join("runs").exists(), "nothing began");
     // What it costs has to be known where money is the limit.
-    let refused = two.run(&["--price", "1,2", "--max-usd", "1", "--fallback", "ollama/m"]);
+    let work = two.place.work().display().to_string();
+    let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", "ollama/m"];
+    let refused = two.start(&[&args[..], &["--price", "1,2", "--max-usd", "1"]].concat());
     assert!(refused.code == 2 && refused.err.contains("no price is known for `ollama/m`; say in models.toml"), "{}", refused.err);
 }
 
@@ -296,3 +298,6 @@ fn a_recording_holds_the_models_that_were_fallen_back_on() {
     let ended = elsewhere.start(&["resume", "--last", "--config", "none", "-m", "on"]);
     assert!(ended.code == 4 && ended.err.contains("the recording ends after 4 replies"), "{}", ended.err);
 }
+    // Both are of one name here.
+    let same = two.run(&["--fallback", "ollama/m"]);
+    assert!(same.code == 2 && same.err.contains("--fallback vllm/scripted names the model that is asked anyway"), "{}", same.err);
