@@ -2,7 +2,7 @@
 
 mod known;
 
-pub use known::{Known, TableError};
+pub use known::{KEYS, Known, TableError};
 
 use crate::provider::{self, PROVIDERS, Provider};
 use crate::wire::Wire;

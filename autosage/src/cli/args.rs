@@ -62,7 +62,9 @@ pub enum Command {
     /// What is known about models, what a run would use, and whether it works.
     ///
     /// A file models.toml beside your configuration goes before what is built in, key by key; it has the same form:
-    /// [[model]] with provider, name, context, max_output, input, cached, cache_write, output, images, max_images, structured.
+    /// [[model]] with provider and name, and any of context, max_output, effort, chat_effort, reasons, images, max_images,
+    /// large_images = { above, most }, structured, input, cached, cache_write, output, long = { above, input, cached,
+    /// cache_write, output }, source, read. Prices are texts: dollars for a million tokens.
     #[command(after_help = "Examples:\n  autosage models openai\n  autosage models show anthropic/claude-opus-5-5\n  \
         autosage models check                       # the configured one\n  \
         autosage models check ollama/qwen3-coder --base-url http://127.0.0.1:11434/v1")]

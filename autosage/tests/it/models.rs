@@ -3,6 +3,7 @@
 use crate::support::server::{Answer, Server, Wire};
 use crate::support::{Called, Place};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -130,7 +131,6 @@ fn a_model_that_calls_nothing_a_server_that_is_not_there_and_a_key_that_is_missi
     );
     let none = place.start(&["models", "check", "--config", "none"]);
     assert!(none.code == 2 && none.err.contains("no model is configured"), "{none:?}");
-    let recorded = place.start(&["models", "check", "recorded/x", "--config", "none"]);
     for provider in model::catalog::providers() {
         let line = none.err.lines().find(|line| line.contains(&format!("--model {}/NAME", provider.name)));
         let line = line.unwrap_or_else(|| panic!("{} is left out: {}", provider.name, none.err));
@@ -138,6 +138,7 @@ fn a_model_that_calls_nothing_a_server_that_is_not_there_and_a_key_that_is_missi
         assert_eq!(line.contains(&format!("with {} set", provider.key_var)), needs_key, "{line}");
         assert_eq!(line.contains("--base-url http"), needs_address, "{line}");
     }
+    let recorded = place.start(&["models", "check", "recorded/x", "--config", "none"]);
     assert!(recorded.code == 2 && recorded.err.contains("is a recording"), "{recorded:?}");
 }
 
@@ -194,4 +195,17 @@ fn the_configured_models_are_checked_and_a_table_of_ones_own_counts() {
         "{}",
         wrong.err
     );
+}
+
+#[test]
+fn the_keys_of_a_table_are_told_whole_in_the_help_and_in_the_example() {
+    let help = Place::new("models-keys").start(&["models", "--help"]).out;
+    for text in [help.as_str(), include_str!("../../../docs/config.toml")] {
+        let (_, told) = text.split_once("[[model]] with provider and name, and any of").unwrap();
+        let (told, _) = told.split_once('.').unwrap();
+        let told: BTreeSet<&str> =
+            told.split(|c: char| !c.is_ascii_lowercase() && c != '_').filter(|word| !word.is_empty()).collect();
+        let keys = model::catalog::KEYS.into_iter().filter(|key| !["provider", "name"].contains(key)).collect();
+        assert_eq!(told, keys);
+    }
 }

@@ -58,8 +58,8 @@ struct Long {
     output: Dollars,
 }
 
-/// The keys of a row, of its `long` and of its `large_images`.
-const KEYS: [&str; 20] = [
+/// The keys of a row of a table, of its `long` and of its `large_images`.
+pub const KEYS: [&str; 20] = [
     "provider",
     "name",
     "context",

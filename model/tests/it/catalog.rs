@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 use model::catalog::{self, Catalog, Overrides};
+use std::collections::BTreeSet;
 use trace::{NanoUsd, Price, Usage};
 
 fn at(base_url: &str) -> Overrides {
@@ -202,4 +203,14 @@ fn what_is_wrong_in_a_table_is_told_with_its_place_and_what_was_meant() {
     told("[[model]]\nprovider = \"nobody\"\nname = \"x\"", expect![[r#"2:12: no models are kept under the provider "nobody""#]]);
     told("[[model]]\nname = \"x\"", expect!["1:1: missing field `provider`"]);
     told("model = ", expect!["1:9: string values must be quoted, expected literal string"]);
+}
+
+#[test]
+fn the_keys_that_are_told_are_those_that_are_read() {
+    let mut read = BTreeSet::new();
+    for row in ["zzzzzzzz = 1", "long = { zzzzzzzz = 1 }", "large_images = {}", "large_images = { above = 1 }"] {
+        let refused = Catalog::default().with(&format!("[[model]]\n{row}\n"), "here").unwrap_err().text;
+        read.extend(refused.split('`').skip(1).step_by(2).filter(|word| *word != "zzzzzzzz").map(str::to_owned));
+    }
+    assert_eq!(read, catalog::KEYS.map(str::to_owned).into());
 }
