@@ -111,7 +111,9 @@ impl Http {
                     if trouble.told.is_some() {
                         self.access.gate.hold(&self.account, until);
                     }
-                    (ask.heard)(Heard::Waiting { until, reason: &labelled(attempted.status, &trouble.message) });
+                    let said = labelled(attempted.status, &trouble.message);
+                    let reason = if trouble.kind == Kind::Unreachable { format!("{}: {said}", self.place()) } else { said };
+                    (ask.heard)(Heard::Waiting { until, reason: &reason });
                     ask.clock.pause(length).await;
                     wait = length;
                     continue;
@@ -243,6 +245,12 @@ impl Http {
             (FaultClass::Budget { .. }, _) => " The run's active time does not last for another attempt.".to_owned(),
             (FaultClass::Rejected | FaultClass::Refused | FaultClass::Interrupted, _) => String::new(),
         }
+    }
+
+    /// The server's host and port, as far as the address names them.
+    fn place(&self) -> String {
+        let base_url = self.spec.base_url.as_deref().unwrap_or_default();
+        reqwest::Url::parse(base_url).map_or_else(|_| base_url.to_owned(), |url| url.authority().to_owned())
     }
 
     /// The address of requests; never holds a key.

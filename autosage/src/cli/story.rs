@@ -2,9 +2,11 @@
 
 mod calls;
 mod pictures;
+mod waits;
 
 use self::calls::Texts;
 use self::pictures::Refusal;
+pub use self::waits::left;
 use super::inline::Inline;
 use super::plan;
 use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 use tools::{Plan, Stage};
 use trace::{
     ApprovalAsked, Attempt, Called, Delivery, Event, Finished, Folded, Granted, Method, Recovered, Replied, RunId, Said, Seq,
-    Started, Stop, Switched, Timestamp, Verdict, Verified, What,
+    Started, Stop, Switched, Verdict, Verified, What,
 };
 
 /// Lines of an observation that are shown.
@@ -48,6 +50,8 @@ pub struct Story {
     open: BTreeMap<Seq, Called>,
     /// Whether a provider left out what it used, so that we estimated it.
     estimated: bool,
+    /// The model that was asked last.
+    asked: String,
     /// Whether the attempts of the request that goes on were told as they failed.
     waits_told: bool,
     /// What the agent is about to do, by its own list.
@@ -84,6 +88,7 @@ impl Story {
             questions,
             open,
             estimated: false,
+            asked: String::new(),
             waits_told: false,
             plan: Plan::default(),
             plan_changed: false,
@@ -121,12 +126,6 @@ impl Story {
     /// From here on lines have `width` columns.
     pub fn fit(&mut self, width: usize) {
         self.width = width.max(20);
-    }
-
-    /// A wait of the request that goes on, told when it begins and so not again with its answer.
-    pub fn wait(&mut self, until: Timestamp, reason: &str) -> String {
-        self.waits_told = true;
-        self.lines(&format!("waiting until {until}: {reason}"), 2, "")
     }
 
     /// What the call that goes on at the moment is, in one line.
@@ -213,7 +212,10 @@ impl Story {
                 self.paint(Look::Dim, &format!("{}\n", clean(&text)))
             }
             What::Finished(finished) => self.finished(finished),
-            What::Asked(_) => refusal.map(|why| self.without_pictures(&why)).unwrap_or_default(),
+            What::Asked(asked) => {
+                self.asked.clone_from(&asked.model);
+                refusal.map(|why| self.without_pictures(&why)).unwrap_or_default()
+            }
             What::Unknown { .. } => String::new(),
         }
     }
@@ -448,7 +450,7 @@ pub fn headline(tool: &str, arguments: Option<&Value>, raw: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::{AgentPath, Digest};
+    use trace::{AgentPath, Digest, Timestamp};
 
     #[test]
     fn why_a_record_was_mended_is_anybodys_text_and_made_harmless() {

@@ -9,13 +9,13 @@ use super::args::Output;
 use super::failure::Failure;
 use super::inline::{Inline, Protocol};
 use super::print;
-use super::story::{Colour, Story};
+use super::story::{Colour, Story, left};
 use crate::{Parts, Person, Printer};
 use engine::{Ledger, Questions};
 use model::Heard;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{ApprovalAsked, Event, Finished, Outcome, Seq, What};
+use trace::{ApprovalAsked, Clock, Event, Finished, Outcome, Seq, What};
 
 /// How a run is shown. Shared by the record (events), the model (words) and the ticker.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ enum Shown {
     /// The record's lines, to standard output; and what they add up to.
     Lines { printer: Printer, ledger: Ledger },
     /// The story, to standard error.
-    Story { story: Story, printer: Printer, status: Option<Box<Live>>, answers: Option<Answers> },
+    Story { story: Story, printer: Printer, status: Option<Box<Live>>, answers: Option<Answers>, clock: Arc<dyn Clock> },
 }
 
 /// The questions of a run are answered here.
@@ -49,7 +49,7 @@ impl View {
                     let bell = (colour == Colour::On).then(Bell::default);
                     Box::new(Live::new(parts.clock.clone(), Size::of_terminal(), bell))
                 });
-                Shown::Story { story, printer: parts.err.clone(), status, answers: None }
+                Shown::Story { story, printer: parts.err.clone(), status, answers: None, clock: parts.clock.clone() }
             }
         };
         View(Arc::new(Mutex::new(shown)))
@@ -77,7 +77,7 @@ impl View {
                 ledger.fold(event);
                 print(printer, &format!("{line}\n"));
             }
-            Shown::Story { story, printer, status, answers } => {
+            Shown::Story { story, printer, status, answers, .. } => {
                 let text = story.tell(event);
                 let asks = match (&event.what, answers) {
                     (What::ApprovalAsked(_), Some(answers)) => answers.prompt(),
@@ -102,9 +102,9 @@ impl View {
     pub fn heard(&self, heard: Heard<'_>) {
         match &mut *self.lock() {
             Shown::Lines { .. } => {}
-            Shown::Story { story, printer, status: None, .. } => {
+            Shown::Story { story, printer, status: None, clock, .. } => {
                 if let Heard::Waiting { until, reason } = heard {
-                    print(printer, &story.wait(until, reason));
+                    print(printer, &story.wait(left(until, clock.as_ref()), reason));
                 }
             }
             Shown::Story { status: Some(live), .. } => live.hear(heard),
@@ -181,7 +181,7 @@ impl View {
 
     /// Something goes on again, or a question stands that was asked in an earlier session.
     pub fn work(&self) {
-        if let Shown::Story { story, printer, status, answers } = &mut *self.lock() {
+        if let Shown::Story { story, printer, status, answers, .. } = &mut *self.lock() {
             let asks = story.question().is_some();
             if let Some(live) = status {
                 live.work(asks);

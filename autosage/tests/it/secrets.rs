@@ -159,7 +159,7 @@ fn h7_a_secret_is_nowhere_but_where_it_lies() {
     nothing_in("standard output", &resumed.stdout);
     nothing_in("standard error", &resumed.stderr);
     let words = String::from_utf8_lossy(&resumed.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in ["waiting until ", "trouble with <secret:", "Incorrect API key provided: <secret:"] {
+    for told in ["waiting 1 s to ask ", "trouble with <secret:", "Incorrect API key provided: <secret:"] {
         assert!(words.contains(told), "{told}: {words}");
     }
 

@@ -2,7 +2,7 @@
 
 use super::bell::Bell;
 use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
-use crate::cli::story::Story;
+use crate::cli::story::{Story, left};
 use engine::Ledger;
 use model::Heard;
 use std::sync::Arc;
@@ -174,11 +174,12 @@ impl Live {
     }
 
     fn line(&self, story: &Story) -> String {
-        let doing = match (self.waiting, story.going_on()) {
-            (Some(until), _) => format!("waiting until {until}"),
-            (None, Some(call)) => call,
-            (None, None) => "thinking".to_owned(),
-        };
+        let frame = FRAMES[self.frame % FRAMES.len()];
+        let waits = self.waiting.map(|until| left(until, self.clock.as_ref()));
+        if let Some(left) = waits.filter(|left| *left > 0) {
+            return story.quiet(&format!("{frame} {}", story.waiting(left, &self.words, 3)));
+        }
+        let doing = story.going_on().unwrap_or_else(|| "thinking".to_owned());
         let money = match self.ledger.cost() {
             Some(NanoUsd(0)) => String::new(),
             Some(cost) => format!(" · {cost}"),
@@ -188,15 +189,49 @@ impl Live {
         let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
         let seconds = self.clock.elapsed().saturating_sub(self.since) / 1000;
         let lasted = if seconds > 0 { format!(" · {}", length(seconds * 1000)) } else { String::new() };
-        let head = format!(
-            "{} {}{lasted} · {spent}  ",
-            FRAMES[self.frame % FRAMES.len()],
-            cut_to(&clean(&doing), self.size.columns / 2)
-        );
-        let words = clean(self.words.lines().last().unwrap_or_default());
+        let head = format!("{frame} {}{lasted} · {spent}  ", cut_to(&clean(&doing), self.size.columns / 2));
+        // Why something was waited for is told no longer than the wait.
+        let words = if waits.is_some() { "" } else { self.words.lines().last().unwrap_or_default() };
+        let words = clean(words);
         // The end of what was heard stays in sight, so that it is seen to grow.
         let room = self.size.columns.saturating_sub(1 + columns(&head));
         let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
         story.quiet(&cut_to(&line, self.size.columns.saturating_sub(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RealClock;
+    use crate::cli::story::Colour;
+    use trace::{AgentPath, Asked, Digest, Seq};
+
+    #[test]
+    fn a_wait_is_told_as_in_the_story_and_counts_down() {
+        let clock = Arc::new(RealClock::new());
+        let mut story = Story::new(Colour::Off, 80, "autosage");
+        let asked = Asked {
+            model: "openai/m".to_owned(),
+            max_output: 0,
+            prompt: Digest::of(b""),
+            bytes: 0,
+            upto: Seq(1),
+            epoch: 0,
+            rules: 0,
+            reserved_tokens: 0,
+            reserved_nano_usd: None,
+        };
+        let (at, agent, what) = (clock.now(), AgentPath::root(), What::Asked(asked));
+        story.tell(&Event { seq: Seq(2), at, ms: 0, agent, cause: None, what });
+        let mut live = Live::new(clock.clone(), Size { columns: 80, rows: 24 }, None);
+        let mut line = |left: u64| {
+            live.hear(Heard::Waiting { until: clock.now().plus(left), reason: "529: Overloaded" });
+            live.draw(&story)
+        };
+        assert_eq!(line(600_000 + 59_900), "· waiting 11 min 0 s to ask openai/m: 529: Overloaded");
+        assert_eq!(line(600_000 + 1_900), "· waiting 10 min 2 s to ask openai/m: 529: Overloaded");
+        let over = line(0);
+        assert!(over.contains("thinking") && !over.contains("Overloaded"), "{over}");
     }
 }
