@@ -10,7 +10,7 @@ use trace::{Digest, FaultClass, Millis, Timestamp};
 pub struct RetryBudget {
     /// Time from the first failure; a longer wait that a provider asks for pauses the run instead.
     pub wall: Duration,
-    /// The same while nothing has ever answered at the address: then it is more likely wrong than busy.
+    /// The same while nothing has ever answered at the address, where that is less: then it is more likely wrong than busy.
     pub first_contact: Duration,
     /// How many whole replies without words and calls are asked for again: they are paid for.
     pub void_replies: u32,
@@ -69,7 +69,7 @@ impl Retries {
                 self.voids += 1;
                 self.budget.wall
             }
-            Kind::Unreachable if !met => self.budget.first_contact,
+            Kind::Unreachable if !met => self.budget.first_contact.min(self.budget.wall),
             Kind::Unreachable | Kind::Passing => self.budget.wall,
         };
         let since = *self.since.get_or_insert(elapsed);

@@ -47,6 +47,8 @@ pub struct Config {
     pub bell: Option<bool>,
     /// The most that one reply may take, from its head to its end; a key of the person's alone.
     pub reply_time: Option<Duration>,
+    /// How long a model is asked again before it counts as not to be had; a key of the person's alone.
+    pub retry_time: Option<Duration>,
     /// MCP servers by name, as they are written. They are not used yet.
     pub mcp: BTreeMap<String, String>,
     /// The person's own instructions for every run, from AGENTS.md beside the file.

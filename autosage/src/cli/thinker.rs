@@ -124,7 +124,8 @@ pub fn thinker(args: &ModelArgs, config: &Config, parts: &Parts, before: Option<
         }
     }
     let usual = RetryBudget::default();
-    let retry = RetryBudget { reply: config.reply_time.unwrap_or(usual.reply), ..usual };
+    let (wall, reply) = (config.retry_time.unwrap_or(usual.wall), config.reply_time.unwrap_or(usual.reply));
+    let retry = RetryBudget { wall, reply, ..usual };
     let connect =
         |Candidate { spec, access, .. }: Candidate| model::connect(spec, Access { gate: gate.clone(), retry, ..access });
     let (first, fallback) = (connect(first), fallback.into_iter().map(connect));

@@ -136,6 +136,47 @@ fn a_server_that_stays_overloaded_is_left_and_two_runs_give_the_same_bytes() {
 }
 
 #[test]
+#[test]
+fn how_long_an_overloaded_model_is_asked_again_is_for_a_person_to_say() {
+    let overloaded = || Answer { status: Some(529), error: Some("Overloaded".into()), ..Answer::default() };
+    let script = || [(0..99).map(|_| overloaded()).collect(), Vec::new()];
+    let two = Two::new("retry-time", [Wire::Chat, Wire::Messages], script());
+    let config = two.place.home().with_file_name("config.toml");
+    let work = two.place.work().display().to_string();
+    let refused = |text: &str| {
+        let _ = std::fs::remove_dir_all(two.place.home());
+        std::fs::write(&config, text).unwrap();
+        two.servers.iter().zip(script()).for_each(|(server, script)| server.restart(script));
+        let (clock, ids) = (Arc::new(SteppedClock::new()), Arc::new(CountedIds(AtomicU64::new(0))));
+        let variables: BTreeMap<String, String> = two.variables.iter().cloned().collect();
+        let config = config.display().to_string();
+        let args = ["run", "go", "--config", &config, "--workspace", &work, "--model", two.models[0]];
+        let called = two.place.call_with(&clock, &ids, &[&args[..], &["--fallback", two.models[1]]].concat(), &variables);
+        assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+        assert!(called.err.contains("waiting 1 s to ask vllm/scripted: 529: Overloaded\n"), "{}", called.err);
+        two.servers[0].faults()
+    };
+    // Half a second, one, and what is left is shorter than two.
+    assert_eq!(refused("retry_time = \"2s\"\n"), 3);
+    let usual = refused("");
+    assert!(usual > 10 && refused("retry_time = \"15m\"\n") == usual, "fifteen minutes: {usual} requests");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_while_it_is_waited_for() {
+    let place = Place::new("fallback-not-there");
+    let (work, config) = (place.work().display().to_string(), place.home().with_file_name("config.toml"));
+    std::fs::write(&config, "retry_time = \"1s\"\n").unwrap();
+    let config = config.display().to_string();
+    let address = "http://127.0.0.1:1/v1";
+    let args = ["run", "go", "--config", &config, "--workspace", &work, "--model", "vllm/m", "--base-url", address];
+    let called = place.start(&args);
+    assert_eq!(called.code, 4, "{called:?}");
+    let waits: Vec<&str> = called.err.lines().filter(|line| line.starts_with("waiting ")).collect();
+    assert!(waits.len() == 1 && waits[0].starts_with("waiting 1 s to ask vllm/m: 127.0.0.1:1: "), "{}", called.err);
+    assert!(called.err.contains("asked `m` at http://127.0.0.1:1/v1"), "{}", called.err);
+}
+
 fn a_window_that_is_full_is_left_for_a_larger_one() {
     let task = "look at this line\n".repeat(700);
     let words = "now asks anthropic/scripted instead: about ";
@@ -273,6 +314,9 @@ fn a_list_without_its_key_or_with_a_wrong_name_is_refused_before_anything_begins
         assert!(refused.err.contains("(`fallback` or --fallback names it)"), "{}", refused.err);
     }
     assert!(!two.place.home().join("runs").exists(), "nothing began");
+    // Both are of one name here.
+    let same = two.run(&["--fallback", "ollama/m"]);
+    assert!(same.code == 2 && same.err.contains("--fallback vllm/scripted names the model that is asked anyway"), "{}", same.err);
     // What it costs has to be known where money is the limit.
     let work = two.place.work().display().to_string();
     let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", "ollama/m"];
@@ -298,6 +342,3 @@ fn a_recording_holds_the_models_that_were_fallen_back_on() {
     let ended = elsewhere.start(&["resume", "--last", "--config", "none", "-m", "on"]);
     assert!(ended.code == 4 && ended.err.contains("the recording ends after 4 replies"), "{}", ended.err);
 }
-    // Both are of one name here.
-    let same = two.run(&["--fallback", "ollama/m"]);
-    assert!(same.code == 2 && same.err.contains("--fallback vllm/scripted names the model that is asked anyway"), "{}", same.err);

@@ -142,7 +142,7 @@ fn h3_h4_a_hostile_project_gains_nothing_without_a_terminal() {
         told,
         [
             "autosage: you have not trusted this project: `model`, `base_url`, `key_env`, `approve`, `sandbox`, `grant.read`, `grant.write`, `grant.network`, `grant.secrets` and `mcp` are not used; `autosage trust` shows what it asks for",
-            "autosage: ignored: autosage.toml:8:9: unknown key `unheard`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell, reply_time",
+            "autosage: ignored: autosage.toml:8:9: unknown key `unheard`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell, reply_time, retry_time",
             "autosage: .mcp.json is not used yet: servers of tools come with a later version",
         ]
     );

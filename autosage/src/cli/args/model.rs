@@ -11,7 +11,8 @@ pub struct ModelArgs {
     #[arg(long, value_name = "PROVIDER/NAME")]
     pub model: Option<String>,
     /// A model to fall back on where the one before is not to be had: overloaded, out of reach, or refused to this account;
-    /// or where its window is full and this one has a larger. May be repeated, in order.
+    /// or where its window is full and this one has a larger. One that is overloaded is asked again first, for 15 minutes
+    /// (`retry_time` in the configuration). May be repeated, in order.
     #[arg(long, value_name = "PROVIDER/NAME")]
     pub fallback: Vec<String>,
     /// The server's address, with its version where that is usual: http://HOST:PORT/v1.

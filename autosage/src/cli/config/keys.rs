@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     "model",
     "models",
     "fallback",
@@ -26,6 +26,7 @@ const TOP: [&str; 14] = [
     "mcp",
     "bell",
     "reply_time",
+    "retry_time",
 ];
 const BUDGET: [&str; 4] = ["turns", "tokens", "usd", "time"];
 const GRANT: [&str; 4] = ["read", "write", "network", "secrets"];
@@ -119,9 +120,14 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
         config.budget.time_ms = budget.get("time", LENGTH, found, length).map(millis);
     }
     match origin {
-        Origin::Person { .. } => config.reply_time = top.get("reply_time", LENGTH, found, length),
+        Origin::Person { .. } => {
+            config.reply_time = top.get("reply_time", LENGTH, found, length);
+            config.retry_time = top.get("retry_time", LENGTH, found, length);
+        }
         Origin::Project { .. } => {
-            top.refuse("reply_time", "how long a model is waited for is for the person's own configuration to say", found);
+            let why = "how long a model is waited for is for the person's own configuration to say";
+            top.refuse("reply_time", why, found);
+            top.refuse("retry_time", why, found);
         }
     }
     match origin {
@@ -423,6 +429,7 @@ mod tests {
                 },
                 bell: None,
                 reply_time: None,
+                retry_time: None,
                 mcp: {
                     "fetch": "{ args = [\"x\", 1], command = \"uvx\" }",
                 },
@@ -459,7 +466,7 @@ mod tests {
             "turns = 4\nmax = 1\n  base-url = \"x\"\nnetwork = true\n",
             expect![[r#"
                 1:1: unknown key `turns`: did you mean `budget.turns`?
-                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell, reply_time
+                2:1: unknown key `max`: known here are model, models, fallback, base_url, key_env, approve, allow, sandbox, checks, budget, grant, mcp, bell, reply_time, retry_time
                 3:3: unknown key `base-url`: did you mean `base_url`?
                 4:1: unknown key `network`: did you mean `grant.network`?
             "#]],
@@ -543,11 +550,14 @@ mod tests {
     #[test]
     fn a_project_does_not_say_which_models_it_may_choose() {
         let project = Origin::Project { folder: Path::new("/work"), user_home: None };
-        let (config, problems) = parse("models = [\"a/b\"]\n[grant]\nread = [\"data\", \"~/x\"]\n", &project);
-        assert_eq!((config.models.len(), config.grant.read), (0, vec![PathBuf::from("/work/data")]));
+        let text = "models = [\"a/b\"]\nretry_time = \"9h\"\n[grant]\nread = [\"data\", \"~/x\"]\n";
+        let (config, problems) = parse(text, &project);
+        assert_eq!((config.models.len(), config.retry_time), (0, None));
+        assert_eq!(config.grant.read, [PathBuf::from("/work/data")]);
         expect![[r#"
             1:10: `models`: the models that a project may choose are for the person's own configuration to say
-            3:17: `grant.read` is "~/x": expected a list of paths: absolute, or from the folder of this file, or from ~/
+            2:14: `retry_time`: how long a model is waited for is for the person's own configuration to say
+            4:17: `grant.read` is "~/x": expected a list of paths: absolute, or from the folder of this file, or from ~/
         "#]]
         .assert_eq(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
     }

@@ -65,6 +65,7 @@ fn narrow(merged: &mut Merged, person: &Config, project: &Config, usual: Usual) 
         mcp,
         bell: _,
         reply_time: _,
+        retry_time: _,
         instructions: _,
         catalog: _,
     } = project;

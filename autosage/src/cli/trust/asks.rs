@@ -67,6 +67,7 @@ fn widening(settings: &Config, person: &Config, usual: Limits) -> Vec<String> {
         instructions: _,
         bell: _,
         reply_time: _,
+        retry_time: _,
     } = settings;
     let Rights { read, write, network, secrets } = grant;
     let listed = |model: &&String| !person.models.contains(model) && person.model.as_ref() != Some(model);
