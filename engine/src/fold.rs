@@ -9,7 +9,7 @@ mod plan;
 use crate::progress::Progress;
 use crate::prompt::GOOD_OUTPUT;
 pub(crate) use account::Account;
-use trace::{FaultClass, Folded};
+use trace::{FaultClass, Folded, ModelSpec};
 
 /// So often in a row a history is folded because a server finds it too long, and then no more.
 const REFUSALS: u32 = 2;
@@ -27,11 +27,16 @@ pub(crate) enum Fit {
     Full(String),
 }
 
+/// Tokens of a `window` that are kept for a reply of `model`.
+pub fn reply_room(model: &ModelSpec, window: u64) -> u64 {
+    model.max_output.min(window / REPLY_SHARE)
+}
+
 /// Whether the next request fits, with room for its reply.
 pub(crate) fn fit(progress: &Progress) -> Fit {
     let Some(model) = progress.model() else { return Fit::Fits };
     let (size, window) = (progress.size(), progress.window());
-    let room = |window: u64| model.max_output.min(window / REPLY_SHARE);
+    let room = |window: u64| reply_room(model, window);
     let fault = progress.fault().filter(|fault| fault.class == FaultClass::ContextFull);
     let refused = fault.is_some();
     if size.saturating_add(room(window)) <= window && !refused {

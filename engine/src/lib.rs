@@ -27,6 +27,7 @@ pub use approval::{Question, Questions, Standing, ruling, standing};
 pub use decide::{Act, Claiming, Next, decide};
 pub use engine::{Engine, EngineError, Run};
 pub use environments::Environments;
+pub use fold::reply_room;
 pub use harness::{Caps, FoldSettings, Harness, HarnessError, LoopSettings, Loops, Notes, fill};
 pub use interrupt::Interrupt;
 pub use ledger::{Ledger, Left};

@@ -2,6 +2,7 @@
 
 mod calls;
 mod pictures;
+mod room;
 mod waits;
 
 use self::calls::Texts;
@@ -50,6 +51,8 @@ pub struct Story {
     open: BTreeMap<Seq, Called>,
     /// Whether a provider left out what it used, so that we estimated it.
     estimated: bool,
+    /// Tokens of the window that the run began with, and of these what is kept for a reply.
+    window: (u64, u64),
     /// The model that was asked last.
     asked: String,
     /// Whether the attempts of the request that goes on were told as they failed.
@@ -88,6 +91,7 @@ impl Story {
             questions,
             open,
             estimated: false,
+            window: (0, 0),
             asked: String::new(),
             waits_told: false,
             plan: Plan::default(),
@@ -169,6 +173,7 @@ impl Story {
         match &event.what {
             What::Started(started) => {
                 self.run = Some(started.run.clone());
+                self.window = (started.model.window(), engine::reply_room(&started.model, started.model.window()));
                 self.started(started)
             }
             What::ApprovalAsked(asked) => self.asked(asked),
@@ -214,7 +219,7 @@ impl Story {
             What::Finished(finished) => self.finished(finished),
             What::Asked(asked) => {
                 self.asked.clone_from(&asked.model);
-                refusal.map(|why| self.without_pictures(&why)).unwrap_or_default()
+                self.little_room(asked) + &refusal.map(|why| self.without_pictures(&why)).unwrap_or_default()
             }
             What::Unknown { .. } => String::new(),
         }

@@ -88,6 +88,7 @@ fn a_run_falls_back_from_each_wire_to_each_other_and_stays_there() {
             let window =
                 format!("the window of {} is not known: 32,768 tokens are assumed; --context N says otherwise\n", two.models[0]);
             assert_eq!(called.err.matches(&window).count(), 1, "{}", called.err);
+            assert!(!called.err.contains("the window is small"), "{}", called.err);
             for words in ["falls back on", "! now asks"] {
                 assert!(called.err.contains(&format!("{words} {}", two.models[1])), "{}", called.err);
             }
@@ -136,7 +137,6 @@ fn a_server_that_stays_overloaded_is_left_and_two_runs_give_the_same_bytes() {
 }
 
 #[test]
-#[test]
 fn how_long_an_overloaded_model_is_asked_again_is_for_a_person_to_say() {
     let overloaded = || Answer { status: Some(529), error: Some("Overloaded".into()), ..Answer::default() };
     let script = || [(0..99).map(|_| overloaded()).collect(), Vec::new()];
@@ -177,6 +177,7 @@ fn a_server_that_is_not_there_is_named_while_it_is_waited_for() {
     assert!(called.err.contains("asked `m` at http://127.0.0.1:1/v1"), "{}", called.err);
 }
 
+#[test]
 fn a_window_that_is_full_is_left_for_a_larger_one() {
     let task = "look at this line\n".repeat(700);
     let words = "now asks anthropic/scripted instead: about ";
@@ -313,10 +314,10 @@ fn a_list_without_its_key_or_with_a_wrong_name_is_refused_before_anything_begins
         assert!(refused.code == 2 && refused.err.contains(words), "{}", refused.err);
         assert!(refused.err.contains("(`fallback` or --fallback names it)"), "{}", refused.err);
     }
-    assert!(!two.place.home().join("runs").exists(), "nothing began");
     // Both are of one name here.
     let same = two.run(&["--fallback", "ollama/m"]);
     assert!(same.code == 2 && same.err.contains("--fallback vllm/scripted names the model that is asked anyway"), "{}", same.err);
+    assert!(!two.place.home().join("runs").exists(), "nothing began");
     // What it costs has to be known where money is the limit.
     let work = two.place.work().display().to_string();
     let args = ["run", "go", "--config", "none", "--workspace", &work, "--model", two.models[0], "--fallback", "ollama/m"];

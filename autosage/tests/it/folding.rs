@@ -177,6 +177,7 @@ fn b6_an_agent_that_reads_again_what_it_forgot_is_stopped_with_the_reason() {
     let Some(What::Finished(finished)) = events.last().map(|event| &event.what) else { panic!("no end") };
     let Outcome::ContextFull { reason } = &finished.outcome else { panic!("{:?}: {}", finished.outcome, called.err) };
     assert!(called.code == 1 && reason.contains("nothing new") && reason.contains("--context"), "{reason}");
+    assert_eq!(called.err.matches("the window is small: of 4,000 tokens ").count(), 1, "{}", called.err);
     assert!(server.bodies().len() < 25, "{} requests", server.bodies().len());
 }
 
