@@ -7,7 +7,7 @@ use model::{Ask, Heard, Purse};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use trace::secrets::Stream;
-use trace::{Cost, Fault, FaultClass, ModelSpec, Replied, Secrets, Stop, Timing, Usage, What};
+use trace::{Attempt, Cost, Fault, FaultClass, ModelSpec, NanoUsd, Replied, Secrets, Stop, Timing, Usage, What};
 
 /// Asks the model and writes down what it answered.
 pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) -> Result<(), EngineError> {
@@ -27,11 +27,16 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
     run.begin_sync()?;
     let began = engine.clock.elapsed();
     let (bytes, pause_ends) = (AtomicU64::new(0), AtomicI64::new(i64::MIN));
+    let failed = Mutex::new(Vec::new());
     let told = Told::new(run.record().secrets(), engine.heard);
     let heard = |heard: Heard<'_>| {
         match heard {
             Heard::Text(words) | Heard::Reasoning(words) => {
                 bytes.fetch_add(words.len() as u64, Ordering::Relaxed);
+            }
+            Heard::Failed(attempt) => {
+                bytes.store(0, Ordering::Relaxed);
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(attempt.clone());
             }
             Heard::Waiting { until, .. } => pause_ends.store(until.unix_millis(), Ordering::Relaxed),
             Heard::Call { .. } => {}
@@ -39,13 +44,13 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
         told.hear(heard);
     };
     let stopped = |why: &str| {
+        let mut attempts = failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Between two attempts no server works for us.
-        let waits = engine.clock.now().unix_millis() < pause_ends.load(Ordering::Relaxed);
-        let usage = match waits {
-            true => Usage::default(),
-            false => Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() },
-        };
-        stopped(model.spec(), usage, engine.clock.elapsed().saturating_sub(began), why)
+        if engine.clock.now().unix_millis() >= pause_ends.load(Ordering::Relaxed) {
+            let usage = Usage { input, output: bytes.load(Ordering::Relaxed).div_ceil(3), ..Usage::default() };
+            attempts.push(Attempt { usage, error: Some(why.to_owned()), ..Attempt::default() });
+        }
+        stopped(model.spec(), attempts, engine.clock.elapsed().saturating_sub(began), why)
     };
     let replied = tokio::select! {
         biased;
@@ -74,6 +79,11 @@ impl<'a> Told<'a> {
         let (words, thought) = match heard {
             Heard::Text(words) => (words, false),
             Heard::Reasoning(words) => (words, true),
+            // What it used is told by the reply.
+            Heard::Failed(_) => {
+                *coming = None;
+                return;
+            }
             // What is held of words before this is part of the reply, which is told next.
             Heard::Call { name } => {
                 *coming = None;
@@ -95,20 +105,25 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The answer to a request that we stopped ourselves. The server will charge for what it did until then, so that is
-/// estimated: the input, and the words that were heard.
-fn stopped(spec: &ModelSpec, usage: Usage, total_ms: u64, why: &str) -> Replied {
+/// The answer to a request that we stopped ourselves, after these `attempts`. The server will charge for what it did in the
+/// last one until then, so that is estimated: the input, and the words that were heard.
+fn stopped(spec: &ModelSpec, attempts: Vec<Attempt>, total_ms: u64, why: &str) -> Replied {
     let fault = Fault { class: FaultClass::Interrupted, status: None, request_id: None, message: why.to_owned() };
+    let (mut usage, mut spent) = (Usage::default(), NanoUsd(0));
+    for attempt in &attempts {
+        usage += attempt.usage;
+        spent = spent.saturating_add(spec.price.map_or(NanoUsd(0), |price| price.of(&attempt.usage)));
+    }
     Replied {
         parts: Vec::new(),
         stop: Stop::Error(fault),
         usage,
         estimated: true,
-        cost: spec.price.map_or(Cost::Unpriced, |price| Cost::NanoUsd(price.of(&usage))),
+        cost: spec.price.map_or(Cost::Unpriced, |_| Cost::NanoUsd(spent)),
         served: None,
         request_id: None,
         timing: Timing { first_token_ms: None, total_ms },
-        attempts: Vec::new(),
+        attempts,
         raw: None,
         redacted: false,
     }

@@ -2,7 +2,7 @@
 
 use crate::estimate_tokens;
 use futures_util::future::BoxFuture;
-use trace::{Clock, Exhausted, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
+use trace::{Attempt, Clock, Exhausted, ModelSpec, NanoUsd, Replied, Timestamp, Usage};
 
 /// Something that answers prompts.
 pub trait Model: Send + Sync {
@@ -79,7 +79,9 @@ pub enum Heard<'a> {
         /// The tool's name.
         name: &'a str,
     },
-    /// The words heard so far are void (the attempt failed), and the next attempt is made later.
+    /// The attempt failed, and the words heard so far are void: what it used, and why. Another one may follow.
+    Failed(&'a Attempt),
+    /// The next attempt is made later.
     Waiting {
         /// When it is made.
         until: Timestamp,

@@ -103,6 +103,9 @@ impl Http {
                 Ok(_) => return self.reply(sum, attempted, ask.clock.elapsed() - begun),
                 Err(trouble) => trouble.clone(),
             };
+            if let Some(attempt) = sum.attempts.last() {
+                (ask.heard)(Heard::Failed(attempt));
+            }
             let (now, elapsed) = (ask.clock.now(), ask.clock.elapsed());
             let seed = Digest::of(ask.body.as_bytes());
             let class = match retries.after(&trouble, now, elapsed, self.met.load(Ordering::Relaxed), &seed) {

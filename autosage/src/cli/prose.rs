@@ -71,23 +71,20 @@ pub fn end_of(line: &str, width: usize) -> String {
 /// `line` as lines of at most `width` columns, broken between words, and inside a word only where it is longer than a line.
 /// The lines after the first are indented like it.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let words = line.trim();
     let indent = " ".repeat((line.len() - line.trim_start().len()).min(width / 2));
-    let mut lines = Vec::new();
-    let mut rest = format!("{indent}{words}");
+    let (mut words, mut lines) = (line.trim(), Vec::new());
     loop {
         // Each line takes at least one character of the words, however narrow it is, so that this ends.
-        let least = rest.trim_start().chars().next().map_or(0, char::len_utf8) + indent.len();
-        let fits = fitting(&rest, width).max(least);
-        if fits >= rest.len() {
-            lines.push(rest);
+        let least = words.chars().next().map_or(0, char::len_utf8);
+        let fits = fitting(words, width - indent.len()).max(least);
+        if fits >= words.len() {
+            lines.push(format!("{indent}{words}"));
             return lines;
         }
-        let space = if rest[fits..].starts_with(' ') { Some(fits) } else { rest[..fits].rfind(' ') };
-        let end = space.filter(|at| *at > indent.len()).unwrap_or(fits);
-        let next = format!("{indent}{}", rest[end..].trim_start());
-        rest.truncate(end);
-        lines.push(std::mem::replace(&mut rest, next).trim_end().to_owned());
+        let space = if words[fits..].starts_with(' ') { Some(fits) } else { words[..fits].rfind(' ') };
+        let end = space.filter(|at| *at > 0).unwrap_or(fits);
+        lines.push(format!("{indent}{}", words[..end].trim_end()));
+        words = words[end..].trim_start();
     }
 }
 
@@ -161,6 +158,12 @@ mod tests {
         assert_eq!(wrap("a longerthanthat b", 8), "a|longerth|anthat b");
         assert_eq!(wrap("        x", 8), "    x");
         assert_eq!(wrap(" 日日", 1), "日|日");
+    }
+
+    #[test]
+    fn a_line_of_megabytes_is_wrapped_in_one_pass() {
+        // Copying what is left for each line takes minutes.
+        assert_eq!(wrapped(&"word ".repeat(1 << 20), 80).len(), (1 << 20) / 16);
     }
 
     proptest! {

@@ -400,14 +400,15 @@ impl Story {
 
 /// The first `most` lines, each behind `margin`, and how many more there are.
 fn capped(lines: impl Iterator<Item = String>, most: usize, margin: &str) -> String {
-    let mut lines: Vec<String> = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end())).collect();
-    let more = lines.len().saturating_sub(most);
+    let mut lines = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end()));
     // One line more costs no more than the word that it was left out.
-    if more > 1 {
-        lines.truncate(most);
-        lines.push(format!("{margin}… {}\n", counted(more as u64, "more line")));
+    let mut kept: Vec<String> = lines.by_ref().take(most.saturating_add(1)).collect();
+    let more = lines.count() as u64;
+    if more > 0 {
+        kept.truncate(most);
+        kept.push(format!("{margin}… {}\n", counted(more + 1, "more line")));
     }
-    lines.concat()
+    kept.concat()
 }
 
 /// A fold in one line.

@@ -75,6 +75,24 @@ fn two_signals_at_once_are_one_wish() {
 }
 
 #[test]
+fn what_attempts_cost_before_an_interrupt_is_not_forgotten() {
+    let broken = Answer { text: Some("half of it".into()), cut_at: Some(120), ..Answer::default() };
+    let silent = Answer { text: Some("half of it".into()), cut_at: Some(120), hang: true, ..Answer::default() };
+    let (place, server) = (Place::new("charged"), Server::start(vec![broken.clone(), broken, silent]));
+    let mut child = begin(&place, &server, &["--price", "1,1"]);
+    until(|| (server.faults() == 3).then_some(()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let events = rest(&mut child);
+    assert_eq!(kinds(&events), ["Started", "Asked", "Replied", "Delivered", "Finished"]);
+    let replied = &events[2];
+    let inputs: Vec<u64> =
+        replied["attempts"].as_array().unwrap().iter().map(|one| one["usage"]["input"].as_u64().unwrap()).collect();
+    assert!(inputs.len() == 3 && inputs.iter().all(|input| *input > 500), "{replied}");
+    assert_eq!(replied["usage"]["input"].as_u64(), Some(inputs.iter().sum()));
+    assert!(replied["cost"]["nano_usd"].as_u64().unwrap() >= 1_000 * inputs.iter().sum::<u64>(), "{replied}");
+}
+
+#[test]
 fn a_second_signal_ends_a_program_that_can_hear_nothing() {
     // More than a pipe holds, and nobody reads it: the thread of the run stands in the writing of a line.
     let long = Answer { text: Some("x".repeat(256 << 10)), ..Answer::default() };

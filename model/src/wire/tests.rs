@@ -64,7 +64,7 @@ fn read<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<A
             Heard::Text(text) => ("text ", text),
             Heard::Reasoning(text) => ("thought ", text),
             Heard::Call { name } => ("call ", name),
-            Heard::Waiting { .. } => unreachable!("a body knows no waits"),
+            Heard::Failed(_) | Heard::Waiting { .. } => unreachable!("a body knows no attempts and no waits"),
         };
         let mut heard = heard.lock().unwrap();
         match heard.last_mut() {

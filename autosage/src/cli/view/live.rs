@@ -105,6 +105,8 @@ impl Live {
                 self.voice = None;
                 self.words = format!("calls {name}");
             }
+            // Why is told with the wait, or by the reply.
+            Heard::Failed(_) => {}
             Heard::Waiting { until, reason } => {
                 self.waiting = Some(until);
                 self.voice = None;
