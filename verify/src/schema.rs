@@ -19,6 +19,8 @@ const FOLLOWED: u64 = 20_000;
 pub struct Schema {
     value: Value,
     validator: Validator,
+    /// What tells where an answer does not fit, and counts the ways.
+    counted: Option<Validator>,
 }
 
 /// Why a schema cannot be used.
@@ -31,6 +33,9 @@ pub enum SchemaError {
     /// stands deeper, and definitions are all that is taken along.
     #[error("the reference `{0}` leads elsewhere than to `#/$defs/…` of the schema: put what it means there")]
     Reference(String),
+    /// A keyword in it makes references lead to what is not known beforehand.
+    #[error("`{0}` is not taken in a schema (an `$id` only at its top): refer by `$ref` to `#/$defs/…`")]
+    Keyword(String),
     /// It is not valid.
     #[error("{at}: {why}")]
     Invalid {
@@ -53,13 +58,16 @@ impl Schema {
         if !value.is_object() {
             return Err(SchemaError::NoObject);
         }
-        if let Some(elsewhere) = references(&value).into_iter().find(|reference| !leads_to_definitions(reference)) {
-            return Err(SchemaError::Reference(elsewhere));
+        let mut references = Vec::new();
+        ways::references(&value, true, &mut references)?;
+        if let Some(elsewhere) = references.iter().find(|reference| !leads_to_definitions(reference)) {
+            return Err(SchemaError::Reference(elsewhere.clone()));
         }
         let invalid = |at: String, why: String| SchemaError::Invalid { at: top(at, "the schema"), why };
-        let validator = ways::counted(&value, &references(&value))
-            .map_err(|error| invalid(error.instance_path().to_string(), error.to_string()))?;
-        Ok(Schema { value, validator })
+        let validator =
+            jsonschema::validator_for(&value).map_err(|error| invalid(error.instance_path().to_string(), error.to_string()))?;
+        let counted = ways::counted(&value, &references);
+        Ok(Schema { value, validator, counted })
     }
 
     /// The schema itself.
@@ -73,21 +81,26 @@ impl Schema {
             Ok(answer) => answer,
             Err(error) => return Some(format!("it is not JSON: {error}")),
         };
-        // Of whether it fits, each definition is asked once for each place in the answer; of where not, in each way that leads there.
-        let told = || ways::within(FOLLOWED, || self.misfits(&answer));
-        let misfits = || told().unwrap_or_else(|| "it does not fit, in more ways than can be told".to_owned());
-        (!self.validator.is_valid(&answer)).then(misfits)
-    }
-
-    fn misfits(&self, answer: &Value) -> String {
-        let told =
-            |error: jsonschema::ValidationError<'_>| format!("{}: {error}", top(error.instance_path().to_string(), "the answer"));
-        let mut misfits: Vec<String> = self.validator.iter_errors(answer).take(MOST_TOLD + 1).map(told).collect();
-        if misfits.len() > MOST_TOLD {
-            misfits[MOST_TOLD] = "and more".to_owned();
+        if self.validator.is_valid(&answer) {
+            return None;
         }
-        misfits.join("\n")
+        // Whether it fits is asked once of each definition for each place in the answer; where not, in each way that leads there.
+        let counted = self.counted.as_ref();
+        let told = counted.and_then(|counted| ways::within(FOLLOWED, || misfits(counted, &answer)));
+        let told = told.filter(|told| !told.is_empty() && !told.contains(ways::COUNTED));
+        Some(told.unwrap_or_else(|| "it does not fit the schema; where, cannot be told in few words".to_owned()))
     }
+}
+
+/// What does not fit in `answer`, and where.
+fn misfits(validator: &Validator, answer: &Value) -> String {
+    let told =
+        |error: jsonschema::ValidationError<'_>| format!("{}: {error}", top(error.instance_path().to_string(), "the answer"));
+    let mut misfits: Vec<String> = validator.iter_errors(answer).take(MOST_TOLD + 1).map(told).collect();
+    if misfits.len() > MOST_TOLD {
+        misfits[MOST_TOLD] = "and more".to_owned();
+    }
+    misfits.join("\n")
 }
 
 /// What does not fit in `answer` where it is held to `schema`; `None` where it fits. That is found out on a thread of its own,
@@ -126,18 +139,6 @@ fn top(path: String, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { path }
 }
 
-/// Every `$ref` in `value`.
-fn references(value: &Value) -> Vec<String> {
-    match value {
-        Value::Object(fields) => {
-            let own = fields.get("$ref").and_then(Value::as_str).map(str::to_owned);
-            own.into_iter().chain(fields.values().flat_map(references)).collect()
-        }
-        Value::Array(all) => all.iter().flat_map(references).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
-    }
-}
-
 fn leads_to_definitions(reference: &str) -> bool {
     ["#/$defs/", "#/definitions/"].iter().any(|place| reference.starts_with(place))
 }
@@ -174,6 +175,10 @@ mod tests {
             ],
         );
         refused(json!({"items": {"$ref": "#/$defs/missing"}}), expect!["the schema: Pointer '/$defs/missing' does not exist"]);
+        for keyword in [json!({"$dynamicRef": "#a"}), json!({"$recursiveRef": "#"}), json!({"$id": "http://x/r"})] {
+            let told = Schema::new(json!({"$id": "http://x/", "$defs": {"a": keyword}})).unwrap_err().to_string();
+            assert!(told.contains("is not taken in a schema"), "{told}");
+        }
         refused(json!({"type": "string", "pattern": "("}), expect![[r#"/pattern: "(" is not a "regex""#]]);
     }
 
@@ -228,7 +233,7 @@ mod tests {
             let misfit = Schema::new(schema.clone()).unwrap().misfit(answer);
             expected.assert_eq(&misfit.unwrap_or_else(|| "fits".to_owned()));
         };
-        held(&schema, &nested(60), expect!["it does not fit, in more ways than can be told"]);
+        held(&schema, &nested(60), expect!["it does not fit the schema; where, cannot be told in few words"]);
         held(
             &schema,
             &nested(1),
@@ -237,6 +242,27 @@ mod tests {
         // What is long and has one way is followed to its end.
         let row = json!({"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "integer"}}});
         held(&row, &format!("[{}1]", "1,".repeat(50_000)), expect!["fits"]);
+    }
+
+    #[test]
+    fn what_is_data_in_a_schema_stays_as_it_is() {
+        let data = json!({"$ref": "elsewhere"});
+        let schema = json!({
+            "properties": {
+                "x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a/const"}, "z": {"enum": [data], "default": data},
+                "const": {"type": "integer"},
+            },
+            "$defs": {"a": {"const": {"type": "string"}}},
+            "examples": [data],
+        });
+        let misfit = |answer: &str| Schema::new(schema.clone()).unwrap().misfit(answer);
+        assert_eq!(misfit(r#"{"x": {"type": "string"}, "y": "a", "z": {"$ref": "elsewhere"}, "const": 1}"#), None);
+        let counted = misfit(r#"{"x": {"type": "string", "autosage-counted": true}}"#);
+        assert_eq!(counted.as_deref(), Some("it does not fit the schema; where, cannot be told in few words"));
+        assert!(misfit(r#"{"const": "a"}"#).is_some());
+        // A reference to what is no schema but takes anything.
+        let row = json!({"$ref": "#/$defs/a/dependentRequired", "$defs": {"a": {"dependentRequired": {}}}});
+        assert_eq!(Schema::new(row).unwrap().misfit("1"), None);
     }
 
     #[test]
