@@ -1,6 +1,7 @@
 //! The wires: what requests look like and how their answers are read, a module for each. Whoever sends, records or plays
 //! knows this page and no field of any wire.
 
+mod escapes;
 mod reading;
 #[cfg(test)]
 mod tests;

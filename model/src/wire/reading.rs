@@ -1,6 +1,7 @@
 //! The answer's body: read as it comes, judged only at its end. What its events say is for the wire's draft.
 
 use super::Wire;
+use super::escapes::without_halves;
 use crate::Heard;
 use crate::sse::Events;
 use crate::trouble::{Kind, Trouble};
@@ -97,7 +98,7 @@ impl Reading {
             Form::Whole(body) => body.extend_from_slice(bytes),
             Form::Events(events) => {
                 let draft = &mut self.draft;
-                if let Err(error) = events.push(bytes, |data| draft.event(data, heard)) {
+                if let Err(error) = events.push(bytes, |data| draft.event(&without_halves(data), heard)) {
                     draft.fail(too_long(&error.to_string()));
                 }
             }
@@ -125,8 +126,8 @@ impl Reading {
         let Reading { form, mut draft, .. } = self;
         match form {
             Form::Unknown | Form::Page => {}
-            Form::Events(events) => events.finish(|data| draft.event(data, heard)),
-            Form::Whole(body) => match serde_json::from_str(&String::from_utf8_lossy(&body)) {
+            Form::Events(events) => events.finish(|data| draft.event(&without_halves(data), heard)),
+            Form::Whole(body) => match serde_json::from_str(&without_halves(&String::from_utf8_lossy(&body))) {
                 Ok(Value::Array(events)) => events.iter().for_each(|event| draft.event(&event.to_string(), heard)),
                 Ok(reply) => draft.whole(&reply, heard),
                 Err(_) => {}
