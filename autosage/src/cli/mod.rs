@@ -35,6 +35,7 @@ mod thinker;
 mod trust;
 mod view;
 mod wiring;
+mod written;
 
 use crate::Parts;
 use args::{Command, HarnessCommand, Line};
@@ -53,7 +54,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitC
     // Whatever is said, also of what was typed wrongly, is said without the keys of this machine.
     let shown = Secrets::of_nothing();
     secrets::know_own(&shown, None, &parts);
-    (parts.out, parts.err) = (secrets::hiding(&parts.out, &shown), secrets::hiding(&parts.err, &shown));
+    let trouble = written::Trouble::default();
+    let out = trouble.watching(&parts.out);
+    (parts.out, parts.err) = (secrets::hiding(&out, &shown), secrets::hiding(&parts.err, &shown));
     let line = match Line::try_parse_from(args) {
         Ok(line) => line,
         Err(error) => {
@@ -62,7 +65,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>, mut parts: Parts) -> ExitC
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match obey(line, &mut parts) {
+    let obeyed = obey(line, &mut parts).and_then(|code| match trouble.told().filter(|_| code == 0) {
+        None => Ok(code),
+        Some(trouble) => Err(Failure::Infrastructure(anyhow::anyhow!("writing to standard output: {trouble}"))),
+    });
+    match obeyed {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             print(&parts.err, &format!("autosage: {}\n", harmless(&failure.to_string())));

@@ -47,6 +47,15 @@ fn rights_beyond_the_workspace_are_granted_by_name() {
 }
 
 #[test]
+fn a_full_disk_behind_standard_output_is_no_success() {
+    let place = Place::new("full-output");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["models", "list", "--config", "none"]).stdout(full).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(4) && told.contains("writing to standard output: No space left"), "{told}");
+}
+
+#[test]
 fn a_command_sees_nothing_of_the_engines_environment_and_home() {
     let place = Place::new("environment");
     let server = Server::start(vec![bash(&format!("env; ls -la {} ~", place.home().display()))]);
