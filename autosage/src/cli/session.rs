@@ -112,7 +112,7 @@ impl Session<'_> {
     /// The run's record is owned by then: whoever does not own a run must not touch its session's folder.
     pub async fn hold(mut self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
         let interrupt = Interrupt::default();
-        let signals = Signals::watch(interrupt.clone(), self.view.clone());
+        let signals = Signals::watch(interrupt.clone(), self.view.clone(), self.parts.clock.clone());
         let signals = signals.context("listening for signals").map_err(Failure::Infrastructure)?;
         let sandbox = match self.walls.take().filter(|walls| walls.kind() == self.kind) {
             Some(raised) => raised,

@@ -5,12 +5,13 @@ use super::view::View;
 use engine::Interrupt;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use trace::{Clock, Millis};
 
-/// Signals that come within so short a time are one wish: `timeout` and shells signal a program and then its whole group.
-const MOMENT: Duration = Duration::from_millis(400);
+/// Signals that come within so many milliseconds are one wish: `timeout` and shells signal a program and then its whole group.
+const MOMENT: Millis = 400;
 /// How long it may take to tell a person what becomes of the signal.
 const TOLD: Duration = Duration::from_secs(1);
 
@@ -33,7 +34,7 @@ pub enum State {
 
 impl Signals {
     /// Watches for a session that works. The wish that the turn, or the session, ends is told to `interrupt`.
-    pub fn watch(interrupt: Interrupt, view: View) -> std::io::Result<Signals> {
+    pub fn watch(interrupt: Interrupt, view: View, clock: Arc<dyn Clock>) -> std::io::Result<Signals> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let mut heard = {
             let _entered = runtime.enter();
@@ -43,13 +44,13 @@ impl Signals {
         let (_watched, mut over) = oneshot::channel();
         let signals = Signals { state: state.clone(), _watched };
         let watch = async move {
-            let mut last: Option<Instant> = None;
+            let mut last: Option<Millis> = None;
             loop {
                 tokio::select! {
                     _ = &mut over => return,
                     () = heard.next() => {}
                 }
-                if last.is_some_and(|last| last.elapsed() < MOMENT) {
+                if last.is_some_and(|last| clock.elapsed().saturating_sub(last) < MOMENT) {
                     continue;
                 }
                 let met = std::mem::replace(&mut *state.lock().unwrap_or_else(PoisonError::into_inner), State::Stops);
@@ -59,7 +60,7 @@ impl Signals {
                     State::Stops => end(&view),
                 }
                 interrupt.raise();
-                last = Some(Instant::now());
+                last = Some(clock.elapsed());
             }
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watch))?;
