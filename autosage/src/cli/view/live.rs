@@ -205,13 +205,30 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RealClock;
     use crate::cli::story::Colour;
-    use trace::{AgentPath, Asked, Digest, Seq};
+    use std::time::Duration;
+    use trace::{AgentPath, Asked, Digest, Pause, Seq};
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_unix_millis(0)
+        }
+        fn elapsed(&self) -> Millis {
+            0
+        }
+        fn pause(&self, _: Duration) -> Pause {
+            Box::pin(std::future::ready(()))
+        }
+        fn limit(&self, _: Duration) -> Pause {
+            Box::pin(std::future::pending())
+        }
+    }
 
     #[test]
     fn a_wait_is_told_as_in_the_story_and_counts_down() {
-        let clock = Arc::new(RealClock::new());
+        let clock = Arc::new(Still);
         let mut story = Story::new(Colour::Off, 80, "autosage");
         let asked = Asked {
             model: "openai/m".to_owned(),
