@@ -76,8 +76,11 @@ pub fn references(schema: &Value, top: bool, found: &mut Vec<String>) -> Result<
 }
 
 /// What tells where an answer does not fit `schema` and counts each time that one of its `references` is followed; `None` where
-/// one leads to what is no schema but for that.
+/// one leads to what is no schema but for that, and in a program that ends where it would unwind.
 pub fn counted(schema: &Value, references: &[String]) -> Option<Validator> {
+    if cfg!(panic = "abort") && !references.is_empty() {
+        return None;
+    }
     let mut schema = schema.clone();
     for reference in references {
         let pointer = percent_encoding::percent_decode_str(reference.trim_start_matches('#')).decode_utf8_lossy();
