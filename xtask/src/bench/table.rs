@@ -93,7 +93,7 @@ fn folds(folds: &[Folds]) -> String {
             folds.broken.to_string(),
         ]
     };
-    let goal = ["goal", "", "", "5 ms", "", "1.30", "", "", "", "0"].map(str::to_owned).into();
+    let goal = ["goal", "", "", "5 ms", "5 ms", "1.30", "", "", "", "0"].map(str::to_owned).into();
     let head =
         ["wire", "turns", "folds", "a fold", "the longest", "sent to sliding", "cached before", "after", "in all", "broken"];
     drawn(head.map(str::to_owned).into(), folds.iter().map(row).chain([goal]).collect())
@@ -246,7 +246,7 @@ mod tests {
             | wire | turns | folds | a fold | the longest | sent to sliding | cached before |  after | in all | broken |
             |------|------:|------:|-------:|------------:|----------------:|--------------:|-------:|-------:|-------:|
             | chat |  2000 |    14 | 2.0 ms |      3.5 ms |            0.75 |        99.0 % | 25.0 % | 98.8 % |      0 |
-            | goal |       |       |   5 ms |             |            1.30 |               |        |        |      0 |
+            | goal |       |       |   5 ms |        5 ms |            1.30 |               |        |        |      0 |
 
             the record
 
