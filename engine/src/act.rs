@@ -183,8 +183,8 @@ fn changes_world(progress: &Progress, begun: &Begun<'_>) -> bool {
 async fn answer(engine: &Engine<'_>, run: &Run, begun: &Begun<'_>) -> Observed {
     let (call, began) = (begun.call, engine.clock.elapsed());
     let mut observed = match (&begun.arguments, &begun.standing, &call.same_as) {
+        (_, Standing::Denied(why), _) => Observed::words(call.id.clone(), Status::Denied, why),
         (Arguments::Refused(why), ..) => Observed::words(call.id.clone(), Status::Failed, why),
-        (Arguments::Usable(_), Standing::Denied(why), _) => Observed::words(call.id.clone(), Status::Denied, why),
         (Arguments::Usable(_), _, Some(first)) => repeat(run.progress(), call, first),
         (Arguments::Usable(value), standing, None) => {
             let call = ToolCall { id: call.id.clone(), name: call.tool.clone(), arguments: value.clone() };

@@ -1,4 +1,5 @@
-//! What stands about a call that wants more rights than are granted, from what was agreed, asked and answered.
+//! What stands about a call that wants more rights than are granted, from what was agreed, asked and answered; and about one
+//! that is one too many.
 
 use crate::harness::fill;
 use crate::progress::{OpenCall, Progress};
@@ -34,6 +35,10 @@ pub enum Standing {
 
 /// What stands about `call`.
 pub fn standing(progress: &Progress, call: &OpenCall) -> Standing {
+    if call.is_surplus {
+        let most = progress.harness().settings().max_calls.to_string();
+        return Standing::Denied(fill(&progress.harness().notes().surplus_call, &[("most", &most)]));
+    }
     let is_known = progress.tools().iter().any(|tool| tool.name == call.tool);
     let cwd = progress.cwd().unwrap_or(Path::new("/"));
     let wish = if is_known && call.same_as.is_none() { tools::wish(&call.tool, &call.raw, cwd) } else { None };

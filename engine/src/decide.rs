@@ -114,7 +114,7 @@ fn open_calls(progress: &Progress) -> Option<Next> {
         |call: &OpenCall| call.same_as.is_none() && progress.tools().iter().any(|tool| tool.name == call.tool && tool.read_only);
     // The repetition of a claim repeats its answer, and so waits for it.
     let waits = |first: &trace::CallId| progress.result(first).is_none();
-    let submit = |call: &&OpenCall| call.tool == "submit" && call.same_as.as_ref().is_none_or(waits);
+    let submit = |call: &&OpenCall| call.tool == "submit" && !call.is_surplus && call.same_as.as_ref().is_none_or(waits);
     let served: Vec<&OpenCall> = open.iter().copied().filter(|call| !submit(call)).collect();
     let Some(head) = served.first() else {
         return Some(match progress.is_judged() {

@@ -1,9 +1,13 @@
 //! The harness: the folder of text and settings that shapes an agent. Immutable once loaded, named by its digest.
 
+mod notes;
+mod settings;
+
+pub use notes::Notes;
 use serde::Deserialize;
+pub use settings::{Caps, FoldSettings, LoopSettings, Loops};
 use std::collections::BTreeMap;
 use std::fs;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use trace::{Blobs, Digest, HarnessRef};
 
@@ -71,199 +75,6 @@ pub struct Harness {
 #[serde(deny_unknown_fields)]
 struct Manifest {
     name: String,
-}
-
-/// `loop.toml`: how far the loop goes, and how much of an output an agent sees.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoopSettings {
-    /// The tools that are on, in the order in which a model sees them.
-    pub tools: Vec<String>,
-    /// How many claims the checks judge before the run has failed.
-    pub max_claims: u32,
-    /// What a run may spend unless the person says otherwise.
-    pub budget: StepBudget,
-    /// How much of an output an agent sees.
-    pub caps: Caps,
-    /// When calls that bring nothing new are a loop. Harnesses of before have no word for it.
-    #[serde(default)]
-    pub loops: Loops,
-    /// What a fold keeps. Harnesses of before have no word for it.
-    #[serde(default)]
-    pub fold: FoldSettings,
-}
-
-/// When calls in a row that bring nothing new are a loop: each is one, with its arguments and its result, that this turn of
-/// the user has seen before.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Loops {
-    /// So many, and the agent is warned.
-    pub warn: NonZeroU32,
-    /// So many, once it was warned, and the turn ends.
-    pub stop: NonZeroU32,
-}
-
-impl Default for Loops {
-    fn default() -> Loops {
-        let [warn, stop] = [4, 9].map(|calls| NonZeroU32::new(calls).expect("neither is zero"));
-        Loops { warn, stop }
-    }
-}
-
-/// What a fold keeps of a history that outgrows the model's window.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FoldSettings {
-    /// Rounds (a reply with what came of it) at the start that stay as they are, if that can be.
-    pub first_rounds: usize,
-    /// Rounds at the end whose outputs stay as they are, if that can be.
-    pub last_rounds: usize,
-    /// Bytes of an output that is short enough to stay whole.
-    pub output_bytes: usize,
-    /// Bytes from the start of a longer one that stay.
-    pub head_bytes: usize,
-    /// Bytes from its end.
-    pub tail_bytes: usize,
-    /// An account of what is gone has at most one of so many parts of the window, and the words of the person as many more.
-    pub account_share: NonZeroU64,
-}
-
-impl Default for FoldSettings {
-    fn default() -> FoldSettings {
-        let account_share = NonZeroU64::new(10).expect("ten is not zero");
-        FoldSettings { first_rounds: 2, last_rounds: 4, output_bytes: 1200, head_bytes: 400, tail_bytes: 400, account_share }
-    }
-}
-
-/// The default budget.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepBudget {
-    /// Requests to think.
-    pub turns: u64,
-    /// Minutes of active time.
-    pub minutes: u64,
-}
-
-/// How much of an output an agent sees.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Caps {
-    /// Bytes from the start of a command's output.
-    pub head_bytes: usize,
-    /// Bytes from its end.
-    pub tail_bytes: usize,
-    /// Lines of a file that one `read` shows.
-    pub read_lines: usize,
-    /// Bytes of a file that one `read` shows.
-    pub read_bytes: usize,
-}
-
-macro_rules! notes {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// `notes.toml`: what the engine tells an agent besides the observations of its tools.
-        #[derive(Clone, Debug, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct Notes {
-            $($(#[$doc])* pub $name: String,)*
-        }
-    };
-}
-
-notes! {
-    /// A call was written as text.
-    text_call,
-    /// A call was cut off by the length limit: `{name}`.
-    cut_call,
-    /// A reply without calls was cut off by the length limit.
-    cut_text,
-    /// Calls in a row brought nothing new: `{calls}`, `{call}` of them came to the same `{times}` times, `{left}` are left.
-    circle,
-    /// In the place of the middle of an old output: `{at}`.
-    shortened,
-    /// In the place of a stretch of the history: `{at}`, `{account}`.
-    account,
-    /// Above what the person said.
-    account_said,
-    /// Above the files that were read.
-    account_read,
-    /// Above the files that were changed.
-    account_changed,
-    /// Above the calls.
-    account_ran,
-    /// Above what was refused, and the checks that failed.
-    account_refused,
-    /// Above the plan.
-    account_plan,
-    /// A step of it: `{text}`, `{stage}`.
-    account_step,
-    /// A message of the person: `{words}`.
-    account_words,
-    /// A file: `{path}`, `{hash}`, `{at}`.
-    account_file,
-    /// A call or a check: `{call}`, `{ending}`, `{at}`.
-    account_call,
-    /// In the place of the middle of a long message of the person.
-    account_cut,
-    /// Below an account that is not shown whole: `{lines}`.
-    account_left_out,
-    /// The claim holds.
-    accepted,
-    /// The claim does not hold: `{failed}`, `{total}`, `{left}`, `{results}`.
-    checks_failed,
-    /// The claim holds, and the checks ended processes that the agent had left.
-    ended,
-    /// What one check said: `{command}`, `{output}`, `{ending}`.
-    check_result,
-    /// A later session goes on with the run.
-    session,
-    /// The record was damaged, and what came after its last good line is lost.
-    lost,
-    /// A later session has other walls: `{backend}`.
-    other_walls,
-    /// What the person granted beyond the workspace: `{rights}`.
-    granted,
-    /// The workspace can only be read.
-    read_only,
-    /// The workspace can be written again.
-    writable,
-    /// A call wanted more than is granted, and nobody is asked: `{wants}`, `{flags}`.
-    denied,
-    /// A call wanted to write where the workspace is only read: `{wants}`.
-    denied_read_only,
-    /// A person said no: `{wants}`.
-    refused,
-    /// A call was going on when the run stopped.
-    interrupted,
-    /// A call had not begun when the run stopped.
-    not_started,
-    /// An unknown tool was called: `{name}`, `{tools}`.
-    no_tool,
-    /// A call's arguments were not usable: `{why}`.
-    bad_arguments,
-    /// Above the project's own instructions: `{path}`.
-    project_file,
-    /// The form of the answer: `{schema}`.
-    output_schema,
-    /// The claim's answer does not have that form: `{why}`, `{left}`.
-    misfit,
-    /// A question of a program, whose answer has a form: `{schema}`.
-    ask,
-    /// The answer to it does not have that form: `{why}`.
-    ask_misfit,
-    /// A picture that the model is not sent: `{picture}`.
-    unseen_picture,
-    /// A picture that was refused with the request that held it: `{picture}`.
-    refused_picture,
-    /// A picture that is one too many for a request: `{picture}`, `{most}`, `{at}`.
-    crowded_picture,
-    /// A picture whose bytes the record has lost: `{picture}`.
-    lost_picture,
-    /// A file that is no picture: `{name}`, `{type}`.
-    file,
-    /// The surroundings, captured at the start: `{os}`, `{date}`, `{workspace}`, `{git}`, `{backend}`.
-    facts,
 }
 
 /// `template` with each `{name}` of `words` replaced; a word's own braces are left alone.
@@ -463,6 +274,19 @@ mod tests {
         assert_eq!((numbers(&with("").unwrap()), usual), (usual, (4, 9)));
         assert_eq!(numbers(&with("[loops]\nwarn = 2\nstop = 3\n").unwrap()), (2, 3));
         let error = with("[loops]\nwarn = 0\nstop = 3\n").unwrap_err().to_string();
+        assert!(error.starts_with("the harness file loop.toml:") && error.contains("nonzero"), "{error}");
+    }
+
+    #[test]
+    fn a_harness_of_before_serves_as_many_calls_of_a_reply_as_the_usual_one() {
+        let with = |line: &str| {
+            let mut files = Harness::embedded().unwrap().files().clone();
+            let text = String::from_utf8(files["loop.toml"].clone()).unwrap();
+            files.insert("loop.toml".to_owned(), text.replace("max_calls = 50\n", line).into_bytes());
+            Harness::from_files(files).map(|harness| harness.settings().max_calls.get())
+        };
+        assert_eq!((with("").unwrap(), with("max_calls = 3\n").unwrap()), (50, 3));
+        let error = with("max_calls = 0\n").unwrap_err().to_string();
         assert!(error.starts_with("the harness file loop.toml:") && error.contains("nonzero"), "{error}");
     }
 

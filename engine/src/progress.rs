@@ -267,7 +267,7 @@ impl Progress {
             Stop::End | Stop::Calls | Stop::Length => false,
         };
         self.give_up_calls();
-        self.conversation.reply(seq, &replied.parts);
+        self.conversation.reply(seq, &replied.parts, self.harness.settings().max_calls.get());
         let text = said(&replied.parts);
         if !text.trim().is_empty() {
             self.answer = Some(text.clone());
@@ -301,11 +301,10 @@ impl Progress {
     }
 
     fn call(&mut self, seq: Seq, called: &Called) {
-        if !self.conversation.call(seq, called) {
-            return;
-        }
+        let Some(is_surplus) = self.conversation.call(seq, called).map(|call| call.is_surplus) else { return };
         // What follows a claim that was judged for good, in the same reply, is only closed.
-        if !self.is_judged()
+        if !is_surplus
+            && !self.is_judged()
             && let (Some(arguments), "submit") = (&called.arguments, called.tool.as_str())
         {
             let answer = match self.output_schema() {

@@ -17,14 +17,16 @@ pub struct OpenCall {
     pub raw: String,
     /// An earlier call of the same reply with the same provider's id and bytes, whose answer this one repeats.
     pub same_as: Option<CallId>,
+    /// Whether it stands beyond the calls of a reply that are served.
+    pub is_surplus: bool,
     /// Where it was written down that it is about to be served.
     pub called: Option<Seq>,
     /// What came of it, once its observation is written.
     pub result: Option<(Status, Vec<Part>)>,
 }
 
-/// The whole calls among `parts`, under our own ids.
-pub(super) fn calls_of(reply: Seq, parts: &[Said]) -> Vec<OpenCall> {
+/// The whole calls among `parts`, under our own ids; the first `most` of them are served.
+pub(super) fn calls_of(reply: Seq, parts: &[Said], most: usize) -> Vec<OpenCall> {
     let mut calls: Vec<OpenCall> = Vec::new();
     for part in parts {
         let Said::Call { id, name, arguments } = part else { continue };
@@ -38,6 +40,7 @@ pub(super) fn calls_of(reply: Seq, parts: &[Said]) -> Vec<OpenCall> {
             tool: name.clone(),
             raw: arguments.clone(),
             same_as,
+            is_surplus: calls.len() >= most,
             called: None,
             result: None,
         });

@@ -154,19 +154,19 @@ impl Conversation {
         self.close();
     }
 
-    /// The model says something; no calls are open.
-    pub fn reply(&mut self, seq: Seq, parts: &[Said]) {
+    /// The model says something, of whose calls the first `most` are served; no calls are open.
+    pub fn reply(&mut self, seq: Seq, parts: &[Said], most: usize) {
         self.pictures.accept();
-        self.calls = calls_of(seq, parts);
+        self.calls = calls_of(seq, parts, most);
         self.history.rounds.push(Round { reply: seq, at: self.history.messages.len(), calls: Vec::new() });
         let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
         self.history.messages.push(Message::Reply { parts: parts.to_vec(), calls: self.calls.iter().map(sent).collect() });
     }
 
-    /// A call is about to be served. Answers with whether it is one of the last reply and was not begun before.
-    pub fn call(&mut self, seq: Seq, called: &Called) -> bool {
+    /// A call is about to be served. Answers with it, if it is one of the last reply and was not begun before.
+    pub fn call(&mut self, seq: Seq, called: &Called) -> Option<&OpenCall> {
         let is_new = |call: &OpenCall| call.id == called.id && call.called.is_none() && call.result.is_none();
-        let Some(index) = self.calls.iter().position(is_new) else { return false };
+        let index = self.calls.iter().position(is_new)?;
         self.calls[index].called = Some(seq);
         if let Some(round) = self.history.rounds.last_mut() {
             round.calls.push((called.id.clone(), seq));
@@ -177,7 +177,7 @@ impl Conversation {
         {
             calls[index].arguments = "{}".to_owned();
         }
-        true
+        self.calls.get(index)
     }
 
     /// What came of a call. Answers with the call, if it is one of the last reply and was still open.

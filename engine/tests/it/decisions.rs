@@ -1,7 +1,7 @@
 //! What follows from what, one line a case.
 
-use crate::story::{Story, check, pictures};
-use engine::{Act, Claiming, Next, decide};
+use crate::story::{Story, check, frugal, pictures, started};
+use engine::{Act, Claiming, Next, Standing, decide};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use trace::{
@@ -185,6 +185,31 @@ fn a_claim_that_was_judged_for_good_ends_the_run_whatever_follows_in_its_reply()
     after(&failed, expect!["finish failed: the checks still fail after the last claim"]);
     let unjudged = judged(repeated(), Verdict::Unjudged { reason: "no walls".into() }, Status::Failed);
     after(&unjudged.began(1).observed(1, Status::Failed), expect!["finish infrastructure: no walls"]);
+}
+
+#[test]
+fn calls_beyond_those_of_a_reply_that_are_served_are_denied_whatever_they_are() {
+    let story = || Story::with(frugal(), started(Limits::default(), Vec::new()));
+    // A claim is judged after all others, but not one that is itself too many.
+    let claims = story().called(&["submit {\"answer\":\"a\"}", "bash {}", "submit {\"answer\":\"b\"}", "nothing {}"]);
+    let standings: Vec<_> = claims.progress.open_calls().map(|call| engine::standing(&claims.progress, call)).collect();
+    assert_eq!(standings[..2], [Standing::Held, Standing::Held]);
+    let words = "Not run: of the calls of one reply the first 2 are served. Send this one again if it is still needed.";
+    assert_eq!(standings[2..], [Standing::Denied(words.to_owned()), Standing::Denied(words.to_owned())]);
+    after(&claims, expect!["serve c1_1"]);
+    let claims = claims.began(1).observed(1, Status::Ok);
+    after(&claims, expect!["serve c1_2"]);
+    let claims = claims.began(2).observed(2, Status::Denied).began(3).observed(3, Status::Denied);
+    assert_eq!(claims.progress.answer(), None, "what is denied is no answer");
+    after(&claims, expect!["verify c1_0"]);
+    after(&claims.began(0).observed(0, Status::Ok), expect!["finish done"]);
+    // Nobody is asked for what is one too many, and a later reply has its own two.
+    let wish = "bash {\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
+    let many =
+        story().called(&["read {}", "read {\"a\":1}", wish]).began(0).observed(0, Status::Ok).began(1).observed(1, Status::Ok);
+    after(&many, expect!["serve c1_2"]);
+    let next = many.began(2).observed(2, Status::Denied).called(&["read {}", "read {\"a\":1}"]);
+    assert!(next.progress.open_calls().all(|call| !call.is_surplus));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod world;
 
 use crate::strict;
-use engine::{Act, Next, OpenCall, Standing, decide, standing};
+use engine::{Act, Claiming, Next, OpenCall, Standing, decide, standing};
 use model::{Prompt, render};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -21,6 +21,8 @@ impl World {
         let said = self.said.get(&call.id).copied().or(self.for_the_run.then_some(Answer::Run)).or(by_terms);
         let may = matches!(said, Some(Answer::Once | Answer::Run));
         match standing(progress, call) {
+            Standing::Denied(_) if call.is_surplus => {}
+            other if call.is_surplus => prop_assert!(false, "one too many is {other:?}"),
             Standing::Held => prop_assert!(call.raw != WISH || call.same_as.is_some() || call.tool != "bash" || self.for_the_run),
             Standing::Allowed { wants, .. } => prop_assert!(may && wants.network, "allowed by nobody"),
             Standing::Denied(_) => prop_assert!(!may, "denied though it was allowed"),
@@ -86,7 +88,7 @@ impl World {
                     let is_dropped = self.story.progress.is_interrupted() && self.choices.below(2) == 1;
                     if !is_dropped {
                         let status = [Status::Ok, Status::Failed, Status::TimedOut][self.choices.below(3)];
-                        self.observe(seq, call, status);
+                        self.observe(seq, call, if call.is_surplus { Status::Denied } else { status });
                     }
                 }
                 self.hear(8);
@@ -111,7 +113,11 @@ impl World {
                     self.observe(seq, call, Status::Interrupted);
                 }
             }
-            Next::Verify(claiming) => self.verify(&claiming),
+            Next::Verify(claiming) => {
+                let is_surplus = matches!(&claiming, Claiming::Submit(call) if call.is_surplus);
+                prop_assert!(!is_surplus, "a claim that is one call too many is judged");
+                self.verify(&claiming);
+            }
             Next::Finish(outcome) => {
                 let is_interrupted = self.story.progress.is_interrupted();
                 prop_assert!(!is_interrupted || outcome == Outcome::Interrupted, "the turn was to end, and not so: {outcome:?}");
@@ -181,8 +187,11 @@ impl World {
         Ok(())
     }
 
-    /// Invariant 5 on the record: every call is begun once, and observed once, after it was begun.
+    /// Invariant 5 on the record: every call is begun once, and observed once, after it was begun. Of a reply no more calls
+    /// come to anything than are served.
     fn judge_record(&self) -> Result<(), TestCaseError> {
+        let most = self.story.progress.harness().settings().max_calls.get();
+        let mut served = BTreeMap::new();
         let mut open = BTreeMap::new();
         let mut begun = BTreeSet::new();
         for event in &self.story.events {
@@ -192,6 +201,12 @@ impl World {
                     open.insert(called.id.clone(), event.seq);
                 }
                 What::Observed(observed) => {
+                    if matches!(observed.status, Status::Ok | Status::Failed | Status::TimedOut) {
+                        let (reply, _) = observed.id.as_str().rsplit_once('_').unwrap();
+                        let of_the_reply = served.entry(reply).or_insert(0);
+                        *of_the_reply += 1;
+                        prop_assert!(*of_the_reply <= most, "more than {most} calls of a reply are served");
+                    }
                     prop_assert_eq!(open.remove(&observed.id), event.cause, "observed without being begun, or twice");
                 }
                 _ => {}
@@ -202,6 +217,7 @@ impl World {
 }
 
 const SIDE_BY_SIDE: &str = "calls side by side";
+const TOO_MANY: &str = "a call too many";
 const INTERRUPT: &str = "an interrupt";
 const SHORTENED: &str = "outputs shortened";
 const ACCOUNT: &str = "rounds folded into an account";
@@ -220,7 +236,10 @@ fn held(events: &[Event]) -> BTreeSet<&'static str> {
                 open += 1;
                 held.extend((batch > 1).then_some(SIDE_BY_SIDE));
             }
-            What::Observed(_) => open -= 1,
+            What::Observed(observed) => {
+                open -= 1;
+                held.extend((observed.status == Status::Denied && observed.id.as_str().ends_with("_2")).then_some(TOO_MANY));
+            }
             What::Folded(folded) => _ = held.insert(if folded.method == Method::Shorten { SHORTENED } else { ACCOUNT }),
             What::Switched(_) => _ = held.insert(SWITCH),
             What::Delivered(Delivered { what: Delivery::Interrupt, .. }) => {
@@ -283,6 +302,7 @@ fn the_histories_hold_what_they_are_made_for() {
     // About half of what was counted when this was written.
     for (what, least) in [
         (SIDE_BY_SIDE, 40),
+        (TOO_MANY, 30),
         (INTERRUPT, 75),
         ("one after a reply", 25),
         ("one before any call is observed", 4),

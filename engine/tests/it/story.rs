@@ -143,6 +143,25 @@ pub fn large_picture() -> Part {
     Part::Image { blob: Digest::of(&large_png()), picture: Picture::of(&large_png()).unwrap() }
 }
 
+/// The usual harness, but that two calls of a reply are served.
+pub fn frugal() -> Harness {
+    static FRUGAL: OnceLock<Harness> = OnceLock::new();
+    let made = || {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, bytes) in Harness::embedded().unwrap().files() {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        let path = folder.path().join("loop.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("max_calls = 50"));
+        std::fs::write(&path, text.replace("max_calls = 50", "max_calls = 2")).unwrap();
+        Harness::load(folder.path()).unwrap()
+    };
+    FRUGAL.get_or_init(made).clone()
+}
+
 impl Story {
     /// A run that has begun.
     pub fn begin(limits: Limits, checks: Vec<Check>) -> Story {
@@ -151,7 +170,12 @@ impl Story {
 
     /// A run that has begun so.
     pub fn of(started: Started) -> Story {
-        let mut story = Story { progress: Progress::new(Harness::embedded().unwrap(), kept().1.clone()), events: Vec::new() };
+        Story::with(Harness::embedded().unwrap(), started)
+    }
+
+    /// A run that has begun so, with this harness.
+    pub fn with(harness: Harness, started: Started) -> Story {
+        let mut story = Story { progress: Progress::new(harness, kept().1.clone()), events: Vec::new() };
         story.note(None, What::Started(Box::new(started)));
         story
     }

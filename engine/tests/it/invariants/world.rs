@@ -1,7 +1,7 @@
 //! A run whose every step is a random choice: what models answer, what persons say, when processes die.
 
-use crate::story::{Story, check, pictures, replied, schema, started};
-use engine::{Claiming, Next, OpenCall, Questions, decide};
+use crate::story::{Story, check, frugal, pictures, replied, schema, started};
+use engine::{Claiming, Harness, Next, OpenCall, Questions, decide};
 use model::Message;
 use proptest::prelude::*;
 use serde_json::json;
@@ -113,7 +113,8 @@ impl World {
         let max_images = [None, Some(1), Some(2), Some(3)][choices.below(4)];
         let model = ModelSpec { context, max_images, ..wire.model("m") };
         let output_schema = (choices.below(2) == 1).then(schema);
-        let story = Story::of(Started { terms, model, fallback, output_schema, ..started(limits, checks) });
+        let harness = if choices.below(2) == 1 { frugal() } else { Harness::embedded().unwrap() };
+        let story = Story::with(harness, Started { terms, model, fallback, output_schema, ..started(limits, checks) });
         let (said, words, account) = (BTreeMap::new(), Vec::new(), String::new());
         World { story, wire, said, for_the_run: false, last_body: None, crowded: 0, choices, sent: 0, judged: 0, words, account }
     }
