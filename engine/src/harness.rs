@@ -3,7 +3,7 @@
 mod notes;
 mod settings;
 
-pub use notes::Notes;
+pub use notes::{Notes, fill};
 use serde::Deserialize;
 pub use settings::{Caps, FoldSettings, LoopSettings, Loops};
 use std::collections::BTreeMap;
@@ -75,30 +75,6 @@ pub struct Harness {
 #[serde(deny_unknown_fields)]
 struct Manifest {
     name: String,
-}
-
-/// `template` with each `{name}` of `words` replaced; a word's own braces are left alone.
-pub fn fill(template: &str, words: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(open) = rest.find('{') {
-        text.push_str(&rest[..open]);
-        let word = rest[open + 1..].find('}').and_then(|close| {
-            let name = &rest[open + 1..open + 1 + close];
-            words.iter().find(|(word, _)| *word == name).map(|(_, value)| (close, *value))
-        });
-        match word {
-            Some((close, value)) => {
-                text.push_str(value);
-                rest = &rest[open + close + 2..];
-            }
-            None => {
-                text.push('{');
-                rest = &rest[open + 1..];
-            }
-        }
-    }
-    text + rest
 }
 
 impl Harness {
