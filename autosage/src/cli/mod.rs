@@ -33,6 +33,7 @@ mod story;
 mod summary;
 mod thinker;
 mod trust;
+mod typed;
 mod view;
 mod wiring;
 mod written;

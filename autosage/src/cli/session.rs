@@ -9,21 +9,18 @@ use super::reply::{self, Reply, Rules};
 use super::signals::{Signals, State};
 use super::thinker::Thinker;
 use super::trust;
+use super::typed::Typed;
 use super::view::View;
 use super::wiring;
 use crate::{Parts, Person};
 use anyhow::{Context, anyhow};
 use engine::{Engine, Environments, Harness, Interrupt, Run};
 use model::Model;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sandbox::Sandbox;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use trace::{Answer, Approve, Delivery, Event, Moment, Outcome, Part, Seq, What};
 
 /// How often the line below the story is drawn anew.
@@ -165,7 +162,7 @@ impl Session<'_> {
             signals.meet(State::Rests);
             let rests = self.parts.clock.elapsed();
             let message = tokio::select! {
-                message = typed.messages.recv() => message,
+                message = typed.message() => message,
                 () = engine.interrupt.raised() => None,
             };
             run.rested(self.parts.clock.elapsed().saturating_sub(rests));
@@ -319,65 +316,6 @@ impl Drop for SessionFolder {
     }
 }
 
-/// Messages that a person types or pastes.
-struct Typed {
-    messages: mpsc::Receiver<Message>,
-}
-
-/// What was typed or pasted at once.
-struct Message {
-    text: String,
-    /// The question that stood when its first line was read: it answers no later one.
-    asked: Option<Seq>,
-}
-
-impl Typed {
-    /// Reads standard input on a thread of its own, which ends with the input or the process.
-    fn listen(view: View) -> Typed {
-        let (send, messages) = mpsc::channel(16);
-        std::thread::spawn(move || {
-            let Ok(input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
-            let mut input = BufReader::new(fs::File::from(input));
-            let asked = || view.question().map(|(asked, _)| asked);
-            while let Some(message) = message(&mut input, asked) {
-                if send.blocking_send(message).is_err() {
-                    break;
-                }
-            }
-        });
-        Typed { messages }
-    }
-
-    /// The next message; never, where nobody types.
-    async fn next(typed: &mut Option<&mut Typed>) -> Option<Message> {
-        match typed {
-            Some(typed) => match typed.messages.recv().await {
-                Some(message) => Some(message),
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// One line, with all that comes at once behind it: what is pasted is one message. `None` at the end of the input.
-fn message(input: &mut BufReader<fs::File>, asked: impl Fn() -> Option<Seq>) -> Option<Message> {
-    /// How long the rest of a pasted text may take.
-    const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-    let mut text = String::new();
-    if input.read_line(&mut text).ok()? == 0 {
-        return None;
-    }
-    let asked = asked();
-    let comes = |input: &BufReader<fs::File>| poll(&mut [PollFd::new(input.get_ref(), PollFlags::IN)], Some(&AT_ONCE));
-    while !input.buffer().is_empty() || matches!(comes(input), Ok(1..)) {
-        if input.read_line(&mut text).ok()? == 0 {
-            break;
-        }
-    }
-    Some(Message { text, asked })
-}
-
 /// Says loudly that there are weaker walls than usual.
 pub fn warn_of_weak_walls(kind: sandbox::Kind, view: &View) {
     match kind {
@@ -386,29 +324,5 @@ pub fn warn_of_weak_walls(kind: sandbox::Kind, view: &View) {
         sandbox::Kind::Host => {
             view.say("SANDBOX HOST: NO WALLS. Commands run with all your rights: they can read your keys and change any file.\n");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-    use std::io::Write;
-
-    #[test]
-    fn what_was_typed_before_a_question_stood_does_not_belong_to_it() {
-        let (input, mut keyboard) = std::io::pipe().unwrap();
-        let mut input = BufReader::new(fs::File::from(std::os::fd::OwnedFd::from(input)));
-        let stands = Cell::new(None);
-        // The question appears while the rest of what was pasted is waited for.
-        let asked = || stands.replace(Some(Seq(7)));
-        keyboard.write_all(b"y\n").unwrap();
-        let early = message(&mut input, asked).unwrap();
-        keyboard.write_all(b"no,\ntry the mirror\n").unwrap();
-        let late = message(&mut input, asked).unwrap();
-        drop(keyboard);
-        assert_eq!((early.text.as_str(), early.asked), ("y\n", None));
-        assert_eq!((late.text.as_str(), late.asked), ("no,\ntry the mirror\n", Some(Seq(7))));
-        assert!(message(&mut input, asked).is_none());
     }
 }
