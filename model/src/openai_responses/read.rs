@@ -14,6 +14,7 @@ use trace::{Said, Stop, Usage};
 
 /// The most items that a reply may have.
 const MOST_ITEMS: usize = 1000;
+const TOO_MANY: &str = "the reply has more than 1,000 items";
 
 /// A reply as far as it came.
 #[derive(Default)]
@@ -127,7 +128,7 @@ impl Draft {
         let last = self.items.keys().next_back().copied().unwrap_or_default();
         let place = event["output_index"].as_u64().unwrap_or(last);
         if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&place) {
-            self.give_up(Kind::Rejected, "the reply has more than 1,000 items");
+            self.give_up(Kind::Rejected, TOO_MANY);
             return self.items.entry(last).or_default();
         }
         let item = self.items.entry(place).or_default();
@@ -190,7 +191,11 @@ impl Draft {
         self.usage = usage(&reply["usage"]).or(self.usage);
         self.served = text("model");
         self.id = text("id");
-        for (place, value) in reply["output"].as_array().into_iter().flatten().enumerate().take(MOST_ITEMS) {
+        let items = reply["output"].as_array().map_or(&[][..], Vec::as_slice);
+        if items.len() > MOST_ITEMS {
+            return self.give_up(Kind::Rejected, TOO_MANY);
+        }
+        for (place, value) in items.iter().enumerate() {
             let item = self.items.entry(place as u64).or_default();
             if !item.whole && value.is_object() {
                 *item = Item { value: value.clone(), whole: true, heard: item.heard };
