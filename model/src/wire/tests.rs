@@ -244,10 +244,10 @@ fn a_reply_of_a_thousand_calls_is_enough() {
 
     // Of one that comes whole, nothing is left out in silence either.
     let output = vec![serde_json::json!({"type": "function_call", "call_id": "a", "name": "b", "arguments": "{}"}); 1001];
-    let whole = |items| serde_json::json!({"status": "completed", "output": items}).to_string();
-    let (outcome, ..) = read(Wire::OpenAiResponses, [whole(&output[..]).as_bytes()].into_iter());
+    let whole = |items: &[serde_json::Value]| serde_json::json!({"status": "completed", "output": items}).to_string();
+    let (outcome, ..) = read(Wire::OpenAiResponses, [whole(&output).as_bytes()]);
     assert!(outcome.unwrap_err().message.contains("more than 1,000 items"));
-    let (outcome, ..) = read(Wire::OpenAiResponses, [whole(&output[..1000]).as_bytes()].into_iter());
+    let (outcome, ..) = read(Wire::OpenAiResponses, [whole(&output[..1000]).as_bytes()]);
     assert_eq!(calls(&outcome).len(), 1000);
 
     let part = |_| r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"b"}}]}}]}"#.to_owned();
