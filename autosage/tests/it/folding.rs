@@ -2,7 +2,7 @@
 
 use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire, bash, call};
-use crate::support::{Called, Place, on_wires};
+use crate::support::{Called, Place, on_every_wire};
 use serde_json::{Value, json};
 use trace::{Event, Fault, FaultClass, Folded, Method, Outcome, Stop, What, text_of};
 
@@ -71,7 +71,7 @@ fn flood(number: usize, bytes: usize) -> Answer {
 }
 
 /// The name of a call and the same of a result, in the order of the body.
-fn calls_and_results(wire: Wire, body: &str) -> (Vec<String>, Vec<String>) {
+pub fn calls_and_results(wire: Wire, body: &str) -> (Vec<String>, Vec<String>) {
     let body: Value = serde_json::from_str(body).unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (mut calls, mut results) = (Vec::new(), Vec::new());
@@ -121,6 +121,52 @@ fn b1_a_fold_leaves_no_call_without_its_result_and_no_result_without_its_call() 
         }
         played.is_proven();
     }
+}
+
+#[test]
+fn b1_what_a_child_prints_after_a_fold_took_its_call_is_no_second_result() {
+    // It prints into a file and to nobody, from before the first fold until after the last one.
+    let child = "(until test -e go; do sleep 0.02; done; until test -e end; do echo on; echo on >> log; sleep 0.02; done; \
+                 word=$((7400 + 19)); echo it ends with $word; echo it ends with $word >> log; touch ended) & seq 1 600";
+    on_every_wire(|wire| {
+        let mut answers =
+            vec![flood(1, 100), flood(2, 100), bash(child), bash("touch go; until test -s log; do sleep 0.02; done")];
+        answers.extend((5..25).map(|number| flood(number, 1_500)));
+        answers.push(bash("touch end; until test -e ended; do sleep 0.02; done; tail -n 1 log"));
+        answers.push(call("search", json!({"pattern": "ends with", "path": "log"})));
+        let played = play("b1-child", wire, 3_000, answers);
+        played.done();
+        let called = |event: &&Event| matches!(&event.what, What::Called(called) if called.raw.contains("seq 1 600"));
+        let [begun] = played.events.iter().filter(called).collect::<Vec<_>>()[..] else { panic!("it is begun once") };
+        // It was shortened first, and then it went, with the whole of its round.
+        let folds = played.folds();
+        assert!(folds.iter().any(|fold| fold.method == Method::Shorten && fold.shortened.contains(&begun.seq)), "{folds:?}");
+        let took =
+            |fold: &&&Folded| matches!(fold.method, Method::Ledger { first, last, .. } if first < begun.seq && begun.seq < last);
+        let Some(fold) = folds.iter().find(took) else { panic!("no account took it: {folds:?}") };
+        // It was running then, and printing; what it printed is found.
+        let observed: Vec<&Event> = played.events.iter().filter(|event| matches!(event.what, What::Observed(_))).collect();
+        let observed_of = |event: &&Event| match &event.what {
+            What::Observed(observed) => (observed.children.len(), text_of(&observed.content)),
+            _ => (0, String::new()),
+        };
+        let behind = observed.iter().find(|event| event.seq > fold.upto).unwrap();
+        assert_eq!(observed_of(behind).0, 1, "{behind:?}");
+        let [.., printed, found] = &observed[..] else { panic!("{observed:?}") };
+        assert!(observed_of(printed).1.starts_with("it ends with 7419\n"), "{printed:?}");
+        assert!(observed_of(found).1.contains("it ends with 7419"), "{found:?}");
+        // Nothing was added to what it had said, and each call that is sent has its one result.
+        assert_eq!(observed.iter().filter(|event| event.cause == Some(begun.seq)).count(), 1);
+        assert_eq!(observed.len(), 26);
+        let bodies = played.server.bodies();
+        for body in &bodies {
+            let (calls, results) = calls_and_results(wire, body);
+            assert!(calls == results, "each call has its one result, in order: {calls:?} {results:?}");
+        }
+        let tells: Vec<bool> = bodies[24..].iter().map(|body| body.contains("7419")).collect();
+        assert_eq!(tells, [false, true, true], "what it prints is told to who looks");
+        played.is_proven();
+    });
 }
 
 #[test]
@@ -202,8 +248,7 @@ fn a_fact_from_turn_12_is_found_again_at_turn_600_through_the_account() {
         find: Some(find.map(str::to_owned)),
         ..call("read", json!({"path": path, "limit": limit}))
     };
-    // Two wires, of the most different shapes: each costs some seconds.
-    on_wires(&[Wire::Chat, Wire::Messages], |wire| {
+    on_every_wire(|wire| {
         // No command says it, and the file that held it is gone: from turn 13 on it stands in one output alone.
         let mut answers: Vec<Answer> = (1..=600)
             .map(|turn| match turn {

@@ -1,9 +1,9 @@
 //! What a conversation must stay through limits, sessions and floods, on every wire and through the real binary.
 
 use crate::support::server::{Server, Wire};
-use crate::support::{Place, script};
+use crate::support::{Place, on_every_wire, script};
 use crate::wires::play;
-use serde_json::Value;
+use serde_json::{Value, json};
 use trace::{Observed, Outcome, What};
 
 /// Goes on with the newest run of `place` at `server`.
@@ -51,17 +51,21 @@ fn b4_a_history_that_is_too_long_ends_the_run_and_the_words_of_the_error_enter_n
 
 #[test]
 fn b5_a_flood_is_capped_where_it_is_captured_also_within_one_line() {
-    let answers = r#"[
-        {"calls": [{"name": "bash", "arguments": {"command": "yes | head -c 30000000"}}]},
-        {"calls": [{"name": "bash", "arguments": {"command": "head -c 8000000 /dev/zero | tr '\\0' 'é'"}}]}
-    ]"#;
-    // Capped before any wire is spoken, so one of them will do.
-    let played = play("b5", Wire::Chat, answers, &[]);
-    played.done();
-    let sizes: Vec<Option<u64>> = played.observed().iter().map(|observed| observed.bytes).collect();
-    assert_eq!(sizes, [Some(30_000_000), Some(8_000_000)]);
-    assert!(played.observed().iter().all(|observed: &&Observed| observed.truncated && observed.blob.is_some()));
-    assert!(played.server.bodies().last().unwrap().len() < 40_000, "what is sent stays small");
+    on_every_wire(|wire| {
+        // Capped before any wire is spoken: one of them takes the whole flood, and the others what is enough to be one.
+        let (lines, line) = if wire == Wire::Chat { (30_000_000, 8_000_000) } else { (1_000_000, 500_000) };
+        let answers = json!([
+            {"calls": [{"name": "bash", "arguments": {"command": format!("yes | head -c {lines}")}}]},
+            {"calls": [{"name": "bash", "arguments": {"command": format!("head -c {line} /dev/zero | tr '\\0' 'é'")}}]}
+        ]);
+        let played = play("b5", wire, &answers.to_string(), &[]);
+        played.done();
+        let sizes: Vec<Option<u64>> = played.observed().iter().map(|observed| observed.bytes).collect();
+        assert_eq!(sizes, [Some(lines), Some(line)]);
+        assert!(played.observed().iter().all(|observed: &&Observed| observed.truncated && observed.blob.is_some()));
+        assert!(played.server.bodies().last().unwrap().len() < 40_000, "what is sent stays small");
+        assert_eq!(played.is_paired(wire), 2);
+    });
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 mod carry;
 
-use crate::support::server::{Answer, Server, bash, call};
-use crate::support::{Called, Place, SteppedClock, files, until};
+use crate::folding::calls_and_results;
+use crate::support::server::{Answer, Server, Wire, bash, call};
+use crate::support::{Called, Place, SteppedClock, files, on_every_wire, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
@@ -281,60 +282,59 @@ fn up_to(place: &Place, kind: &str) -> usize {
     place.events().iter().position(|event| event.what.kind() == kind).unwrap() + 1
 }
 
-/// Every call in `body` has its result right behind its reply, in call order, and no result stands alone.
-fn is_valid(body: &str) {
-    let body: Value = serde_json::from_str(body).unwrap();
-    let mut expected: Vec<String> = Vec::new();
-    for message in body["messages"].as_array().unwrap() {
-        if message["role"] == "tool" {
-            assert!(!expected.is_empty(), "a result without its call: {message}");
-            assert_eq!(message["tool_call_id"], expected.remove(0).as_str());
-        } else {
-            assert!(expected.is_empty(), "{expected:?} have no result");
-            let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
-            expected = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
-        }
-    }
-    assert!(expected.is_empty(), "{expected:?} have no result");
+/// Plays a run on `wire` at `server`, and cuts its record off behind the first event of the kind `end`.
+fn run_up_to(end: &str, place: &Place, wire: Wire, server: &Server) {
+    let work = place.work().display().to_string();
+    let called = place.start(&[vec!["run", "go"], place.arguments_on(wire, server, &work)].concat());
+    assert_eq!(called.code, 0, "{}", called.err);
+    let path = place.run_folder().join("trace.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: String = text.split_inclusive('\n').take(up_to(place, end)).collect();
+    fs::write(&path, lines).unwrap();
+}
+
+/// Says "hi" to that run, and returns what the server was sent then; each of its calls has its one result.
+fn say_hi(place: &Place, wire: Wire, server: &Server) -> String {
+    let hi = [vec!["resume", "--last", "--config", "none", "-m", "hi"], wire.arguments(&server.base_url)].concat();
+    let resumed = place.start(&hi);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
+    let body = server.bodies().pop().unwrap();
+    let (calls, results) = calls_and_results(wire, &body);
+    assert!(calls.len() == 1 && calls == results, "{calls:?} {results:?}");
+    body
 }
 
 #[test]
 fn b2_a_record_that_ends_with_a_call_is_gone_on_with() {
-    for (kind, told) in [("Replied", "ran"), ("Called", "its outcome is unknown")] {
-        let (place, server) = (Place::new(&format!("b2-{kind}")), Server::start(vec![bash("echo ran | tee -a counter")]));
-        assert_eq!(run(&place, &server, &[]).code, 0);
-        let path = place.run_folder().join("trace.jsonl");
-        let text = fs::read_to_string(&path).unwrap();
-        let lines: String = text.split_inclusive('\n').take(up_to(&place, kind)).collect();
-        fs::write(&path, lines).unwrap();
-        fs::remove_file(place.work().join("counter")).unwrap();
-        let resumed = resume(&place, &["-m", "hi"]);
-        assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
-        let body = server.bodies().pop().unwrap();
-        is_valid(&body);
-        assert!(body.contains(told) && body.contains("\"hi\""), "{kind}: {body}");
-        // What had begun is not begun again; what had not, is begun once.
-        let counter = fs::read_to_string(place.work().join("counter")).unwrap_or_default();
-        assert_eq!(counter, if kind == "Called" { "" } else { "ran\n" });
-        verifies(&place);
-    }
+    on_every_wire(|wire| {
+        for (kind, told) in [("Replied", "ran"), ("Called", "its outcome is unknown")] {
+            let place = Place::new(&format!("b2-{kind}-{wire:?}"));
+            let server = Server::start(vec![bash("echo ran | tee -a counter")]);
+            run_up_to(kind, &place, wire, &server);
+            fs::remove_file(place.work().join("counter")).unwrap();
+            let body = say_hi(&place, wire, &server);
+            assert!(body.contains(told) && body.contains("\"hi\""), "{kind}: {body}");
+            // What had begun is not begun again; what had not, is begun once.
+            let counter = fs::read_to_string(place.work().join("counter")).unwrap_or_default();
+            assert_eq!(counter, if kind == "Called" { "" } else { "ran\n" });
+            verifies(&place);
+        }
+    });
 }
 
 #[test]
 fn b3_duplicate_and_orphan_observations_are_passed_over_first_wins() {
-    // Right behind the first one, and when the turn has ended.
-    for end in ["Observed", "Finished"] {
-        b3(end);
-    }
+    on_every_wire(|wire| {
+        // Right behind the first one, and when the turn has ended.
+        for end in ["Observed", "Finished"] {
+            b3(end, wire);
+        }
+    });
 }
 
-fn b3(end: &str) {
-    let (place, server) = (Place::new(&format!("b3-{end}")), Server::start(vec![bash("echo first")]));
-    assert_eq!(run(&place, &server, &[]).code, 0);
-    let path = place.run_folder().join("trace.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let lines: String = text.split_inclusive('\n').take(up_to(&place, end)).collect();
-    fs::write(&path, lines).unwrap();
+fn b3(end: &str, wire: Wire) {
+    let (place, server) = (Place::new(&format!("b3-{end}-{wire:?}")), Server::start(vec![bash("echo first")]));
+    run_up_to(end, &place, wire, &server);
     let id = place
         .events()
         .iter()
@@ -348,10 +348,7 @@ fn b3(end: &str) {
         record.append(&trace::AgentPath::root(), None, what).unwrap();
     }
     drop(record);
-    let resumed = resume(&place, &["-m", "hi"]);
-    assert_eq!((resumed.code, resumed.out.as_str()), (0, "Done.\n"), "{}", resumed.err);
-    let body = server.bodies().pop().unwrap();
-    is_valid(&body);
+    let body = say_hi(&place, wire, &server);
     assert!(body.contains("first") && !body.contains("second") && !body.contains("orphan"), "{body}");
     assert_eq!(place.start(&["show", "--last"]).code, 0);
 }

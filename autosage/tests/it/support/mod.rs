@@ -224,14 +224,9 @@ pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Does `each` for every wire, side by side: most of the time is waiting.
 pub fn on_every_wire(each: impl Fn(Wire) + Sync) {
-    on_wires(&Wire::ALL, each);
-}
-
-/// The same for these wires.
-pub fn on_wires(wires: &[Wire], each: impl Fn(Wire) + Sync) {
     std::thread::scope(|scope| {
         let each = &each;
-        let threads: Vec<_> = wires.iter().map(|wire| scope.spawn(move || each(*wire))).collect();
+        let threads: Vec<_> = Wire::ALL.iter().map(|wire| scope.spawn(move || each(*wire))).collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
 }
