@@ -1,6 +1,7 @@
 //! Pictures as models are sent them, and which model takes which.
 
 use crate::prompt::{Message, SentPart};
+use crate::provider;
 use crate::wire::Wire;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -52,7 +53,9 @@ impl SentPicture {
 
 /// Whether the model that `spec` names is sent pictures of a kind, such as `image/png`. Where nobody knows, it is tried.
 pub fn takes(spec: &ModelSpec, media_type: &str) -> bool {
-    spec.images != Some(false) && Wire::of(spec).pictures().contains(&media_type)
+    let of_row = provider::row(&spec.provider).picture_kinds;
+    let is_known = Wire::of(spec).pictures().contains(&media_type) && of_row.is_none_or(|kinds| kinds.contains(&media_type));
+    spec.images != Some(false) && is_known
 }
 
 /// Words of servers that take no pictures, with statuses that tell something else: llama.cpp without a projector and Ollama

@@ -37,8 +37,12 @@ pub struct Provider {
     pub(crate) usage: UsageInStream,
     /// The ids that calls go back under.
     pub(crate) call_ids: CallIds,
+    /// Who may speak after the results of calls.
+    pub(crate) after_results: AfterResults,
     /// Whether its models are usually held to the schema of an answer.
     pub(crate) schemas: Schemas,
+    /// The kinds of pictures that it takes, where they are fewer than its wire has.
+    pub(crate) picture_kinds: Option<&'static [&'static str]>,
     /// The most pictures of a request, where that is limited.
     pub(crate) max_images: Option<u64>,
     /// The most where one of them is large.
@@ -95,6 +99,17 @@ pub(crate) enum Schemas {
     Enforced,
     /// Nobody knows: it is told in words only.
     Told,
+    /// The same; and a request with tools is refused if one is sent along.
+    NeverWithTools,
+}
+
+/// Who may speak after the results of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterResults {
+    /// Anyone.
+    Anyone,
+    /// The model alone: a word of its own has to stand between results and what a user says.
+    Model,
 }
 
 /// The ids that calls go back under.
@@ -156,7 +171,7 @@ mod tests {
                 platform.claude.com/docs/en/api/messages; the token's variable: docs.rs/crate/adk-anthropic/2.1.0 examples/request_customization.rs
             gemini: gemini https://generativelanguage.googleapis.com (GOOGLE_GEMINI_BASE_URL) GEMINI_API_KEY Required
                 ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py
-            azure: openai-responses - (-) AZURE_OPENAI_API_KEY Required
+            azure: openai-responses - (-) AZURE_OPENAI_API_KEY Required | 50 pictures
                 learn.microsoft.com/azure/foundry/openai/api-version-lifecycle
             openrouter: openai-chat https://openrouter.ai/api/v1 (OPENROUTER_BASE_URL) OPENROUTER_API_KEY Required | max_tokens Named("reasoning") Asked Ours
                 openrouter.ai/docs/use-cases/reasoning-tokens
@@ -171,11 +186,11 @@ mod tests {
             minimax: anthropic-messages https://api.minimax.io/anthropic (MINIMAX_BASE_URL) MINIMAX_API_KEY Required
                 docs.litellm.ai/docs/providers/minimax; thinking: platform.minimax.io/docs/api-reference/text-openai-api
             mistral: openai-chat https://api.mistral.ai/v1 (MISTRAL_BASE_URL) MISTRAL_API_KEY Required | max_tokens Never Always Nine | 8 pictures
-                docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids: github.com/mistralai/mistral-common (validator)
+                docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids and roles: github.com/mistralai/mistral-common (validator)
             groq: openai-chat https://api.groq.com/openai/v1 (GROQ_BASE_URL) GROQ_API_KEY Required | max_completion_tokens Never Asked Ours | 3 pictures
                 console.groq.com/docs/openai
             xai: openai-chat https://api.x.ai/v1 (XAI_BASE_URL) XAI_API_KEY Required | max_tokens Never Asked Ours
-                docs.x.ai/docs/guides/chat
+                docs.x.ai/docs/guides/chat; pictures: docs.x.ai/developers/model-capabilities/images/understanding
             openai-compatible: openai-chat - (-) AUTOSAGE_API_KEY Optional | max_tokens AsItCame Asked Ours
                 developers.openai.com/api/reference/resources/chat
             ollama: openai-chat http://127.0.0.1:11434/v1 (OLLAMA_BASE_URL) OLLAMA_API_KEY Optional | max_tokens Named("reasoning") Asked Ours

@@ -2,7 +2,7 @@
 
 use super::{Kept, WIRE};
 use crate::prompt::{is_words, text_of};
-use crate::provider::{self, CallIds, Provider, ReasoningField, UsageInStream};
+use crate::provider::{self, AfterResults, CallIds, Provider, ReasoningField, Schemas, UsageInStream};
 use crate::schema::{self, Form};
 use crate::wire::json;
 use crate::{Message, SentCall, SentPart, SentPicture};
@@ -20,12 +20,18 @@ pub(crate) struct Writing {
     /// Pictures in the results of the last reply: a result is words here, so they follow in a message of their own once all
     /// results stand, as a list of parts.
     held: String,
+    /// Whether the last message is a result.
+    ends_in_result: bool,
     row: &'static Provider,
 }
+
+/// What stands between results and a user's message where only the model may speak after results. It cannot be empty.
+const BRIDGE: &str = "I see.";
 
 impl Writing {
     pub(crate) fn new(spec: &ModelSpec, system: &str, tools: &[ToolSpec], form: Option<&Form>) -> Writing {
         let row = provider::row(&spec.provider);
+        let form = form.filter(|_| tools.is_empty() || row.schemas != Schemas::NeverWithTools);
         let head = Head {
             model: &spec.name,
             stream: true,
@@ -37,7 +43,7 @@ impl Writing {
         let mut text = json(&head);
         text.pop();
         text.push_str(",\"messages\":[");
-        let mut writing = Writing { text, begun: false, held: String::new(), row };
+        let mut writing = Writing { text, begun: false, held: String::new(), ends_in_result: false, row };
         if !system.is_empty() {
             writing.append(&Turn::System { content: system });
         }
@@ -47,13 +53,23 @@ impl Writing {
     pub(crate) fn push(&mut self, message: &Message) {
         match message {
             Message::Result { id, content, .. } => self.hold(id, content),
-            Message::User(_) | Message::Reply { .. } => {
+            Message::User(_) | Message::Reply { .. } if !self.held.is_empty() => {
                 self.text.push_str(&std::mem::take(&mut self.held));
+                self.ends_in_result = false;
             }
+            Message::User(_) | Message::Reply { .. } => {}
         }
-        if let Some(turn) = turn(message, self.row) {
-            self.append(&turn);
+        let Some(turn) = turn(message, self.row) else { return };
+        if matches!(turn, Turn::User { .. }) && self.needs_bridge() {
+            self.append(&bridge());
         }
+        self.ends_in_result = matches!(turn, Turn::Tool { .. });
+        self.append(&turn);
+    }
+
+    /// Whether a word of the model has to stand before what a user says next.
+    fn needs_bridge(&self) -> bool {
+        self.ends_in_result && self.row.after_results == AfterResults::Model
     }
 
     fn append(&mut self, turn: &Turn<'_>) {
@@ -72,6 +88,10 @@ impl Writing {
         let of = format!("Shown by {}:", call_id(id, self.row.call_ids));
         let pictures = content.iter().filter(|part| matches!(part, SentPart::Picture(_))).map(piece);
         let parts = std::iter::once(Piece::Text { text: &of }).chain(pictures).collect();
+        if self.held.is_empty() && self.row.after_results == AfterResults::Model {
+            self.held.push(',');
+            self.held.push_str(&json(&bridge()));
+        }
         self.held.push(',');
         self.held.push_str(&json(&Turn::User { content: Content::Parts(parts) }));
     }
@@ -236,6 +256,10 @@ fn turn<'a>(message: &'a Message, row: &Provider) -> Option<Turn<'a>> {
             Some(Turn::Assistant { content, thought: thought(parts, calls, row.reasoning), tool_calls })
         }
     }
+}
+
+fn bridge() -> Turn<'static> {
+    Turn::Assistant { content: Some(BRIDGE.to_owned()), thought: Thought::default(), tool_calls: Vec::new() }
 }
 
 fn call(call: &SentCall, ids: CallIds) -> Call<'_> {

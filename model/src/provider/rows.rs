@@ -1,6 +1,6 @@
 //! The providers, a row each, with what is known of their servers and where that was read.
 
-use super::{CallIds, KeyUse, Provider, ReasoningField, Schemas, UsageInStream};
+use super::{AfterResults, CallIds, KeyUse, Provider, ReasoningField, Schemas, UsageInStream};
 use crate::wire::Wire;
 use trace::LargeImages;
 
@@ -19,7 +19,9 @@ pub(super) const COMPATIBLE: Provider = Provider {
     reasoning: ReasoningField::AsItCame,
     usage: UsageInStream::Asked,
     call_ids: CallIds::Ours,
+    after_results: AfterResults::Anyone,
     schemas: Schemas::Told,
+    picture_kinds: None,
     max_images: None,
     large_images: None,
     source: "developers.openai.com/api/reference/resources/chat",
@@ -82,7 +84,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         source: "ai.google.dev/api/generate-content; the address's variable: github.com/googleapis/python-genai google/genai/_base_url.py",
         ..COMPATIBLE
     },
-    // A resource of one's own has an address of its own, and its deployments are called as one likes.
+    // A resource of one's own has an address of its own, and its deployments are called as one likes. 50 pictures are the most
+    // for GPT-4o and GPT-4.1, and nothing is said of others (learn.microsoft.com/azure/ai-services/openai/quotas-limits).
     Provider {
         name: "azure",
         models: "azure",
@@ -91,6 +94,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key_var: "AZURE_OPENAI_API_KEY",
         key: KeyUse::Required,
         schemas: Schemas::Enforced,
+        max_images: Some(50),
         source: "learn.microsoft.com/azure/foundry/openai/api-version-lifecycle",
         ..COMPATIBLE
     },
@@ -162,7 +166,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         source: "docs.litellm.ai/docs/providers/minimax; thinking: platform.minimax.io/docs/api-reference/text-openai-api",
         ..COMPATIBLE
     },
-    // Unknown fields are refused with status 422, and ids of calls that are not nine letters or digits with status 400.
+    // Unknown fields are refused with status 422, and with status 400 ids of calls that are not nine letters or digits, and a
+    // user's message right after a result: "Unexpected role 'user' after role 'tool'".
     Provider {
         name: "mistral",
         models: "mistral",
@@ -173,12 +178,14 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         reasoning: ReasoningField::Never,
         usage: UsageInStream::Always,
         call_ids: CallIds::Nine,
+        after_results: AfterResults::Model,
         max_images: Some(8),
-        source: "docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids: github.com/mistralai/mistral-common (validator)",
+        source: "docs.mistral.ai/api; fields: github.com/avante-corp/avante.nvim/issues/2347; ids and roles: github.com/mistralai/mistral-common (validator)",
         ..COMPATIBLE
     },
     // Llama 4, which is gone there (github.com/MCERQUA/OpenVoiceUI/pull/392), took 5 pictures; what took its place answers "Too
-    // many images provided. This model supports up to 3 images".
+    // many images provided. This model supports up to 3 images". Of a schema in a request with tools: "json mode cannot be
+    // combined with tool/function calling" (github.com/vercel/ai/pull/16540).
     Provider {
         name: "groq",
         models: "groq",
@@ -188,6 +195,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key: KeyUse::Required,
         max_tokens_field: "max_completion_tokens",
         reasoning: ReasoningField::Never,
+        schemas: Schemas::NeverWithTools,
         max_images: Some(3),
         source: "console.groq.com/docs/openai",
         ..COMPATIBLE
@@ -200,7 +208,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         key_var: "XAI_API_KEY",
         key: KeyUse::Required,
         reasoning: ReasoningField::Never,
-        source: "docs.x.ai/docs/guides/chat",
+        picture_kinds: Some(&["image/png", "image/jpeg"]),
+        source: "docs.x.ai/docs/guides/chat; pictures: docs.x.ai/developers/model-capabilities/images/understanding",
         ..COMPATIBLE
     },
     COMPATIBLE,

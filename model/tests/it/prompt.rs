@@ -276,6 +276,39 @@ fn a_row_says_what_a_server_refuses() {
     assert!(ids.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{ids:?}");
 }
 
+#[test]
+fn a_word_of_the_model_stands_between_results_and_a_user_where_a_row_says_so() {
+    let roles = |id: &str, messages: &[Message]| {
+        let body = render(&spec(id), &Prompt { system: "", tools: &[], messages, max_output: 10, schema: None });
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let messages = body["messages"].as_array().unwrap().iter();
+        messages.map(|message| message["role"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let words = |results: usize| [&conversation()[1..2 + results], &[Message::User(vec![SentPart::text("Stop.")])]].concat();
+    expect!["assistant tool tool assistant user"].assert_eq(&roles("mistral/m", &words(2)));
+    expect!["assistant tool tool user"].assert_eq(&roles("vllm/m", &words(2)));
+    // Before the pictures of results, and not once more behind them.
+    expect!["user assistant tool tool assistant user user user"].assert_eq(&roles("mistral/m", &seen()));
+    expect!["user assistant tool tool assistant user user"].assert_eq(&roles("mistral/m", &seen()[..4]));
+    // A reply of which nothing is sent is no word of the model.
+    let nothing = Message::Reply { parts: vec![Said::Reasoning { text: "hm".into() }], calls: Vec::new() };
+    let mut messages = words(2);
+    messages.insert(3, nothing);
+    expect!["assistant tool tool assistant user"].assert_eq(&roles("mistral/m", &messages));
+}
+
+#[test]
+fn a_schema_is_not_sent_beside_tools_where_a_row_says_so() {
+    let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    let sent = |id: &str, tools: &[ToolSpec]| {
+        let spec = ModelSpec { structured: Some(true), ..spec(id) };
+        let messages = [Message::User(vec![SentPart::text("go")])];
+        let prompt = Prompt { system: "", tools, messages: &messages, max_output: 10, schema: Some(&schema) };
+        render(&spec, &prompt).contains("response_format")
+    };
+    assert!(sent("groq/m", &[]) && !sent("groq/m", &tools()) && sent("vllm/m", &tools()));
+}
+
 /// What was recorded before `openai/NAME` changed its wire is rendered as it was sent.
 #[test]
 fn the_wire_in_a_record_counts() {
