@@ -1,16 +1,21 @@
 //! Whatever models answer and whenever processes die: requests extend one another, every call is answered exactly once,
 //! and no request is sent whose reserve does not fit. The world below is made of random choices; the decision is real.
 
+mod models;
 mod world;
 
 use crate::strict;
 use engine::{Act, Claiming, Next, OpenCall, Standing, decide, standing};
-use model::{Prompt, render};
+use model::{Prompt, catalog, render};
+pub use models::spec;
+use models::{SIGNED, signature};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{Answer, ApprovalAsked, Delivered, Delivery, Event, Finished, Grant, Limits, Method, NanoUsd, Outcome, Status, What};
+use trace::{
+    Answer, ApprovalAsked, Delivered, Delivery, Event, Finished, Grant, Limits, Method, ModelSpec, NanoUsd, Outcome, Status, What,
+};
 use world::{WISH, World};
 
 impl World {
@@ -57,7 +62,7 @@ impl World {
                 let left = self.story.progress.fallback().len();
                 let window = self.story.progress.window();
                 prop_assert!(at.is_some() || to.model.window() > window, "a full window is left for one that is no larger");
-                self.change(&to.model);
+                self.last_body = None;
                 self.note(at, What::Switched(to));
                 prop_assert_eq!(self.story.progress.fallback().len() + 1, left, "nobody is fallen back on twice");
                 self.hear(8);
@@ -149,7 +154,8 @@ impl World {
     fn judge(&mut self, request: &engine::Request) -> Result<(), TestCaseError> {
         let messages = |body: &str| {
             let starts = ["\"messages\":[", "\"input\":[", "\"contents\":["];
-            let ends = ["],\"max_tokens\":", "],\"max_output_tokens\":", "],\"generationConfig\":"];
+            let ends =
+                ["],\"max_tokens\":", "],\"max_completion_tokens\":", "],\"max_output_tokens\":", "],\"generationConfig\":"];
             let start = starts.into_iter().find_map(|start| body.find(start)).unwrap();
             let end = ends.into_iter().find_map(|end| body.rfind(end)).unwrap();
             body[start..end].replace(r#","cache_control":{"type":"ephemeral"}"#, "")
@@ -163,7 +169,7 @@ impl World {
         let anew = render(model, &prompt);
         match model.images {
             Some(false) => prop_assert!(!request.body.contains("iVBORw0KGgo"), "a picture for a model that sees none"),
-            _ if request.body.contains("for the server refused it") => {}
+            _ if ["for the server refused it", "you are sent no such"].iter().any(|words| request.body.contains(words)) => {}
             _ => prop_assert_eq!(&request.body, &anew, "what was extended is not what is rendered anew"),
         }
         let most = model.max_images.unwrap_or(u64::MAX);
@@ -181,9 +187,16 @@ impl World {
         }
         let most = progress.model().unwrap().window();
         prop_assert!(progress.size() + request.asked.max_output <= most.max(1_500), "it does not fit");
-        if let Err(broken) = strict::check(&progress.model().unwrap().wire, &request.body) {
-            prop_assert!(false, "{broken}:\n{}", request.body);
+        let (signed, own) = (request.body.match_indices(SIGNED), signature(model));
+        for (at, _) in signed {
+            prop_assert!(request.body[at..].starts_with(&own), "what another model signed is sent to {}", model.id);
         }
+        let ModelSpec { wire, provider, name, .. } = model;
+        let asked = strict::Asked { wire, provider, model: name, body: &request.body };
+        if let Err(broken) = strict::check(asked) {
+            prop_assert!(false, "{}: {broken}:\n{}", model.id, request.body);
+        }
+        self.asked.insert(provider.clone());
         Ok(())
     }
 
@@ -293,9 +306,12 @@ fn played(bytes: Vec<u8>, limits: Limits) -> Result<World, TestCaseError> {
 fn the_histories_hold_what_they_are_made_for() {
     let mut runner = TestRunner::deterministic();
     let mut counts = BTreeMap::new();
+    let mut providers: BTreeMap<_, usize> = catalog::providers().iter().map(|row| (row.name.to_owned(), 0)).collect();
     for _ in 0..200 {
         let (bytes, limits) = histories().new_tree(&mut runner).unwrap().current();
-        let held = held(&played(bytes, limits).unwrap().story.events);
+        let world = played(bytes, limits).unwrap();
+        world.asked.into_iter().for_each(|provider| *providers.entry(provider).or_default() += 1);
+        let held = held(&world.story.events);
         let all = [SIDE_BY_SIDE, INTERRUPT, SHORTENED, ACCOUNT, SWITCH].iter().all(|what| held.contains(what));
         held.into_iter().chain(all.then_some(ALL)).for_each(|what| *counts.entry(what).or_insert(0) += 1);
     }
@@ -317,6 +333,7 @@ fn the_histories_hold_what_they_are_made_for() {
     ] {
         assert!(counts.get(what).is_some_and(|count| *count >= least), "{what}: {least} of 200 at least, {counts:#?}");
     }
+    assert!(providers.values().all(|count| *count >= 5), "five of 200 at least: {providers:#?}");
 }
 
 proptest! {

@@ -8,5 +8,6 @@ mod folding;
 mod invariants;
 mod pairs;
 mod pictures;
+mod refusals;
 mod story;
 mod strict;

@@ -118,7 +118,12 @@ fn large_png() -> [u8; 29] {
     *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x08\x00\0\0\x01\xe0\x08\x06\0\0\0"
 }
 
-/// The contents of every story: two pictures.
+/// The head of a GIF, with bytes to the end of a base64 group.
+fn gif() -> [u8; 15] {
+    *b"GIF89a\x10\0\x09\0\0\0\0\0\0"
+}
+
+/// The contents of every story: three pictures.
 fn kept() -> &'static (tempfile::TempDir, Contents) {
     static KEPT: OnceLock<(tempfile::TempDir, Contents)> = OnceLock::new();
     KEPT.get_or_init(|| {
@@ -127,6 +132,7 @@ fn kept() -> &'static (tempfile::TempDir, Contents) {
         let blobs = trace::blobs(folder.path());
         blobs.put(&png()).unwrap();
         blobs.put(&large_png()).unwrap();
+        blobs.put(&gif()).unwrap();
         let contents = blobs.contents();
         (folder, contents)
     })
@@ -141,6 +147,11 @@ pub fn pictures() -> [Part; 2] {
 /// A picture of 2048 pixels from left to right.
 pub fn large_picture() -> Part {
     Part::Image { blob: Digest::of(&large_png()), picture: Picture::of(&large_png()).unwrap() }
+}
+
+/// A picture of a kind that is not taken everywhere.
+pub fn gif_picture() -> Part {
+    Part::Image { blob: Digest::of(&gif()), picture: Picture::of(&gif()).unwrap() }
 }
 
 /// The usual harness, but that two calls of a reply are served.

@@ -1,11 +1,11 @@
 //! A run whose every step is a random choice: what models answer, what persons say, when processes die.
 
-use crate::story::{Story, check, frugal, pictures, replied, schema, started};
+use super::models::{chosen, thought};
+use crate::story::{Story, check, frugal, gif_picture, pictures, replied, schema, started};
 use engine::{Claiming, Harness, Next, OpenCall, Questions, decide};
 use model::Message;
 use proptest::prelude::*;
-use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{
     Answer, Approve, CallId, Called, CheckResult, Delivered, Delivery, Digest, Fault, FaultClass, Finished, Folded, Grant,
     Limits, ModelSpec, Observed, Outcome, Part, Recovered, Replied, Said, Seq, Started, Status, Stop, Switched, Terms, Usage,
@@ -36,56 +36,15 @@ impl Choices {
     }
 }
 
-/// The wires, as far as these invariants show on them.
-#[derive(Clone, Copy)]
-pub enum Wire {
-    Chat,
-    Responses,
-    Messages,
-    Gemini,
-}
-
-impl Wire {
-    const ALL: [Wire; 4] = [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Gemini];
-
-    pub fn of(spec: &ModelSpec) -> Wire {
-        Wire::ALL.into_iter().find(|wire| wire.model("").wire == spec.wire).unwrap()
-    }
-
-    pub fn model(self, name: &str) -> ModelSpec {
-        let (wire, provider) = match self {
-            Wire::Chat => ("openai-chat", "openai-compatible"),
-            Wire::Responses => ("openai-responses", "openai"),
-            Wire::Messages => ("anthropic-messages", "anthropic"),
-            Wire::Gemini => ("gemini", "gemini"),
-        };
-        let id = format!("{provider}/{name}");
-        ModelSpec { id, wire: wire.into(), provider: provider.into(), name: name.into(), ..crate::story::model() }
-    }
-
-    /// What only the wire itself understands.
-    pub fn thought(self) -> Said {
-        let (wire, json) = match self {
-            Wire::Chat => ("openai-chat", json!({"reasoning_in": "reasoning"})),
-            Wire::Responses => {
-                let json = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"});
-                ("openai-responses", json)
-            }
-            Wire::Messages => ("anthropic-messages", json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
-            Wire::Gemini => ("gemini", json!({"on": "call", "thoughtSignature": "c2ln"})),
-        };
-        Said::Opaque { wire: wire.to_owned(), json }
-    }
-}
-
 /// A run whose every step is a random choice.
 pub struct World {
     pub story: Story,
-    pub wire: Wire,
     pub last_body: Option<String>,
     /// How many pictures words stand for because a request holds no more.
     pub crowded: usize,
     pub choices: Choices,
+    /// The providers that requests were sent to.
+    pub asked: BTreeSet<String>,
     /// How many requests were sent.
     pub sent: u64,
     /// What was answered to each question that was open.
@@ -104,19 +63,22 @@ impl World {
     pub fn new(limits: Limits, bytes: Vec<u8>) -> World {
         let mut choices = Choices { bytes, at: 0 };
         let checks = (0..choices.below(2)).map(|_| check()).collect();
-        let wire = Wire::ALL[choices.below(4)];
-        let fallback = (0..choices.below(3)).map(|place| Wire::ALL[choices.below(4)].model(&format!("f{place}"))).collect();
+        let model = chosen(|bound| choices.below(bound));
+        let fallback = (0..choices.below(3)).map(|_| chosen(|bound| choices.below(bound)));
+        let mut ids = BTreeSet::from([model.id.clone()]);
+        let fallback = fallback.filter(|other| ids.insert(other.id.clone())).collect();
         let approve = [Approve::Ask, Approve::Wait, Approve::Auto, Approve::Deny][choices.below(4)];
         let allow = Grant { network: choices.below(2) == 1, ..Grant::default() };
         let terms = Terms { approve, allow, read_only: false };
         let context = [None, Some(1_500), Some(2_500), Some(6_000)][choices.below(4)];
-        let max_images = [None, Some(1), Some(2), Some(3)][choices.below(4)];
-        let model = ModelSpec { context, max_images, ..wire.model("m") };
+        let max_images = [model.max_images, Some(1), Some(2), Some(3)][choices.below(4)];
+        let model = ModelSpec { context, max_images, ..model };
         let output_schema = (choices.below(2) == 1).then(schema);
         let harness = if choices.below(2) == 1 { frugal() } else { Harness::embedded().unwrap() };
         let story = Story::with(harness, Started { terms, model, fallback, output_schema, ..started(limits, checks) });
         let (said, words, account) = (BTreeMap::new(), Vec::new(), String::new());
-        World { story, wire, said, for_the_run: false, last_body: None, crowded: 0, choices, sent: 0, judged: 0, words, account }
+        let asked = BTreeSet::new();
+        World { story, asked, said, for_the_run: false, last_body: None, crowded: 0, choices, sent: 0, judged: 0, words, account }
     }
 
     pub fn note(&mut self, cause: Option<Seq>, what: What) -> Seq {
@@ -127,12 +89,13 @@ impl World {
     pub fn die(&mut self) {
         self.judged = 0;
         let text = "new session".to_owned();
-        let images = [None, Some(false)][self.choices.below(2)];
-        let max_images = [None, Some(1)][self.choices.below(2)];
-        let (other, changes) = (Wire::ALL[self.choices.below(4)], self.choices.below(3) == 1);
-        let model = changes.then(|| Box::new(ModelSpec { images, max_images, ..other.model("gemini-2-another") }));
-        if let Some(model) = &model {
-            self.change(model);
+        let (sees, crowds) = (self.choices.below(2) == 0, self.choices.below(2) == 1);
+        let (other, changes) = (self.model(), self.choices.below(3) == 1);
+        let images = if sees { other.images } else { Some(false) };
+        let max_images = if crowds { Some(1) } else { other.max_images };
+        let model = changes.then(|| Box::new(ModelSpec { images, max_images, ..other }));
+        if model.is_some() {
+            self.last_body = None;
         }
         self.note(
             None,
@@ -143,9 +106,9 @@ impl World {
         );
     }
 
-    /// Another model is asked, which is sent everything anew in its own form.
-    pub fn change(&mut self, model: &ModelSpec) {
-        (self.wire, self.last_body) = (Wire::of(model), None);
+    /// A model that is asked or could be.
+    fn model(&mut self) -> ModelSpec {
+        chosen(|bound| self.choices.below(bound))
     }
 
     pub fn message(&mut self) {
@@ -179,7 +142,7 @@ impl World {
         }
         if self.choices.below(3) == 1 {
             parts.push(Said::Reasoning { text: "hm".into() });
-            parts.push(self.wire.thought());
+            parts.push(thought(self.story.progress.model().unwrap()));
         }
         for _ in 0..self.choices.below(4) {
             let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(NAMES.len())].to_owned());
@@ -232,9 +195,9 @@ impl World {
         (self.note(Some(call.reply), What::Called(called.clone())), called)
     }
 
-    /// Now and then a picture, or one whose bytes are lost.
+    /// Now and then a picture, one of a kind that is not taken everywhere, or one whose bytes are lost.
     pub fn picture(&mut self) -> Option<Part> {
-        pictures().get(self.choices.below(8)).cloned()
+        pictures().into_iter().chain([gif_picture()]).nth(self.choices.below(10))
     }
 
     pub fn observe(&mut self, seq: Seq, call: &OpenCall, status: Status) {
@@ -350,8 +313,8 @@ impl World {
                 What::Recovered(Recovered { blob: Digest::of(b""), bytes: 1, reason: "torn".into(), run })
             }
             14 => {
-                let model = Wire::ALL[self.choices.below(4)].model("garbled");
-                self.change(&model);
+                let model = self.model();
+                self.last_body = None;
                 What::Switched(Switched { model: Box::new(model), why: "trouble".into() })
             }
             12 => What::Unknown { kind: "Dreamt".into(), ignorable: true },

@@ -1,11 +1,18 @@
 //! Gemini's generateContent.
+//!
+//! A model that thinks refuses a turn's step whose first call has no signature: "Function call is missing a thought_signature"
+//! (ai.google.dev/gemini-api/docs/thought-signatures). Up to 2.5, calls and answers in JSON exclude each other: "Function
+//! calling with a response mime type: 'application/json' is unsupported", and a result is words (ai.google.dev/gemini-api/
+//! docs/function-calling).
 
 use super::{Checked, at_least, is, list, name, object, picture, schema, text, words};
 use serde_json::Value;
 
 const FORM: [&str; 3] = ["thinkingConfig", "responseMimeType", "responseJsonSchema"];
 
-pub(super) fn check(body: &Value) -> Checked {
+pub(super) fn check(model: &str, body: &Value) -> Checked {
+    let is_old = model.starts_with("gemini-1") || model.starts_with("gemini-2");
+    let thinks = body["generationConfig"].get("thinkingConfig").is_some();
     let fields = object(body, "the request", &["contents"], &["systemInstruction", "tools", "generationConfig"])?;
     if let Some(system) = fields.get("systemInstruction") {
         object(system, "systemInstruction", &["parts"], &[])?;
@@ -24,6 +31,9 @@ pub(super) fn check(body: &Value) -> Checked {
         if let Some(form) = config.get("responseJsonSchema") {
             is(config.get("responseMimeType").unwrap_or(&Value::Null), "application/json", "the kind of the answer")?;
             schema(form)?;
+        }
+        if is_old && config.contains_key("responseMimeType") && fields.contains_key("tools") {
+            return Err("function calling with a response mime type is unsupported".to_owned());
         }
         if let Some(thinking) = config.get("thinkingConfig") {
             object(thinking, "thinkingConfig", &["includeThoughts"], &["thinkingLevel"])?;
@@ -44,9 +54,19 @@ pub(super) fn check(body: &Value) -> Checked {
                     words(&part["text"], "words of the user")?;
                 }
                 ("user", "inlineData") => picture_of(part)?,
-                ("user", "functionResponse") => results.push(result(part)?),
+                ("user", "functionResponse") => {
+                    results.push(result(part)?);
+                    if is_old && part["functionResponse"].get("parts").is_some() {
+                        return Err(format!("a picture in a result for {model}"));
+                    }
+                }
                 ("model", "text") => said(part)?,
-                ("model", "functionCall") => calls.push(call(part)?),
+                ("model", "functionCall") => {
+                    if thinks && calls.is_empty() && part.get("thoughtSignature").is_none() {
+                        return Err("a first call without a thought signature".to_owned());
+                    }
+                    calls.push(call(part)?);
+                }
                 (role, kind) => return Err(format!("a part of the kind {kind} in a content of the role {role}")),
             }
         }

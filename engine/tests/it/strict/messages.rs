@@ -20,6 +20,10 @@ pub(super) fn check(body: &Value) -> Checked {
             is(&form["schema"]["additionalProperties"], false, "additionalProperties of an object")?;
         }
     }
+    if let Some(thinking) = fields.get("thinking") {
+        object(thinking, "thinking", &["type"], &["display"])?;
+        is(&thinking["type"], "adaptive", "the type of thinking")?;
+    }
     let mut marks = 0;
     for block in fields.get("system").map(|system| list(system, "system")).transpose()?.unwrap_or_default() {
         is(&block["type"], "text", "the type of instructions")?;
