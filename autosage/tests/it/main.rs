@@ -25,5 +25,6 @@ mod seen;
 mod structured;
 mod support;
 mod trust;
+mod vendors;
 mod walls;
 mod wires;

@@ -159,7 +159,8 @@ fn the_oldest_pictures_are_words_where_a_request_holds_no_more() {
     server.restart((0..9).map(read).chain([again]).collect());
     let (work, groq) =
         (place.work().display().to_string(), ["--model", "groq/scripted", "--key-env", "TEST_KEY", "--config", "none"]);
-    let mut args = vec!["run", "what are they?", "--base-url", &server.base_url, "--workspace", &work, "--context", "200000"];
+    let base_url = server.base_url_of("groq");
+    let mut args = vec!["run", "what are they?", "--base-url", &base_url, "--workspace", &work, "--context", "200000"];
     args.extend(groq);
     let called = place.start(&args);
     assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
@@ -177,7 +178,7 @@ fn the_oldest_pictures_are_words_where_a_request_holds_no_more() {
         let shown = place.start(&["show", "--last", "--prompt", &event.seq.to_string()]);
         assert!(shown.out.trim_end() == body, "the request at event {}: {}", event.seq, shown.err);
     }
-    let mut args = vec!["run", "what are they?", "--base-url", &server.base_url, "--workspace", &work];
+    let mut args = vec!["run", "what are they?", "--base-url", &base_url, "--workspace", &work];
     args.extend(files[..4].iter().flat_map(|file| ["--image", file]).chain(groq));
     let called = place.start(&args);
     assert_eq!(called.code, 2, "{}", called.err);

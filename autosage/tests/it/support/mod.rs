@@ -2,6 +2,8 @@
 
 pub mod mock;
 pub mod server;
+#[path = "../../../../engine/tests/it/strict/mod.rs"]
+mod strict;
 pub mod terminal;
 
 use self::server::{Answer, Server, Wire};
@@ -224,9 +226,14 @@ pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Does `each` for every wire, side by side: most of the time is waiting.
 pub fn on_every_wire(each: impl Fn(Wire) + Sync) {
+    on_every(&Wire::ALL, each);
+}
+
+/// The same for each of `all`.
+pub fn on_every<T: Copy + Send + Sync>(all: &[T], each: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         let each = &each;
-        let threads: Vec<_> = Wire::ALL.iter().map(|wire| scope.spawn(move || each(*wire))).collect();
+        let threads: Vec<_> = all.iter().map(|one| scope.spawn(move || each(*one))).collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
 }

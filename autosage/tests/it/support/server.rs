@@ -1,6 +1,12 @@
-//! A scripted model server on loopback: it speaks every wire, answers from a list, and keeps every body it received.
+//! A scripted model server on loopback: it speaks every wire, answers from a list, and keeps every body it received. Each of
+//! them must be one that the provider would accept.
+
+mod accepted;
+mod replies;
 
 use super::Place;
+use accepted::Asked;
+use replies::response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -8,7 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The wires. A request is answered on the one that it came on, which its path tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,14 +125,14 @@ struct Served {
     faults: Mutex<usize>,
     repeated: Mutex<usize>,
     script: Mutex<VecDeque<Answer>>,
-    /// Whether it has no answer any more, for a request and the script did not fit each other.
-    is_broken: AtomicBool,
+    /// Why it has no answer any more: no provider would accept what it was sent, or that and the script did not fit each other.
+    broken: Mutex<Option<String>>,
 }
 
 /// A running server. It takes no more connections once it is dropped: the tests of a program share its open files. A test
-/// whose requests and script did not fit each other fails there, if nowhere before.
+/// fails there, if nowhere before, whose requests no provider would accept, or did not fit the script.
 pub struct Server {
-    /// Its address, with the version.
+    /// Its address, with the version: that of the usual provider of whichever wire.
     pub base_url: String,
     served: Arc<Served>,
     address: SocketAddr,
@@ -138,8 +144,10 @@ impl Drop for Server {
         self.is_over.store(true, Ordering::SeqCst);
         // So that its thread wakes up and sees it.
         let _ = TcpStream::connect(self.address);
-        let is_broken = self.served.is_broken.load(Ordering::SeqCst);
-        assert!(!is_broken || std::thread::panicking(), "a request and the script of the server did not fit each other");
+        let broken = self.served.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = broken.as_ref().filter(|_| !std::thread::panicking()) {
+            panic!("the server was sent what it cannot answer: {why}");
+        }
     }
 }
 
@@ -170,13 +178,19 @@ impl Server {
             for stream in listener.incoming().flatten().take_while(|_| !is_over.load(Ordering::SeqCst)) {
                 let served = served.clone();
                 std::thread::spawn(move || {
-                    if catch_unwind(AssertUnwindSafe(|| serve(stream, &served))).is_err() {
-                        served.is_broken.store(true, Ordering::SeqCst);
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| serve(&stream, &served))) {
+                        let why = panic.downcast::<String>().map_or_else(|_| "see above".to_owned(), |why| *why);
+                        served.broken.lock().unwrap().get_or_insert(why);
                     }
                 });
             }
         });
         server
+    }
+
+    /// Its address as `provider`, whose rules requests have to keep then.
+    pub fn base_url_of(&self, provider: &str) -> String {
+        format!("http://{}/{provider}/v1", self.address)
     }
 
     /// Every body that was received, in order.
@@ -200,15 +214,18 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, served: &Served) {
+/// Answers what comes on `stream`, which stays open behind a panic until it is known.
+fn serve(stream: &TcpStream, served: &Served) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    while let Some((wire, body, key)) = request(&mut reader) {
+    while let Some(Received { place, body, key }) = request(&mut reader) {
         served.bodies.lock().unwrap().push(body.clone());
         served.keys.lock().unwrap().push(key);
+        place.accept(&body);
+        let wire = place.wire;
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
-        let next =
-            if served.is_broken.load(Ordering::SeqCst) { Some(broken()) } else { served.script.lock().unwrap().pop_front() };
+        let is_broken = served.broken.lock().unwrap().is_some();
+        let next = if is_broken { Some(broken()) } else { served.script.lock().unwrap().pop_front() };
         let answer = next.unwrap_or_else(done).to(&body);
         if answer.is_fault() {
             *served.faults.lock().unwrap() += 1;
@@ -251,20 +268,21 @@ fn broken() -> Answer {
     Answer { status: Some(400), error: Some("this server is broken".into()), ..Answer::default() }
 }
 
-/// The wire of the next request, its body and its key; `None` at the end of the connection.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<String>)> {
+/// A request.
+struct Received {
+    place: Asked,
+    body: String,
+    key: Option<String>,
+}
+
+/// The next request; `None` at the end of the connection.
+fn request(reader: &mut BufReader<TcpStream>) -> Option<Received> {
     let (mut length, mut key) = (0, None);
     let mut first = String::new();
     if reader.read_line(&mut first).ok()? == 0 {
         return None;
     }
-    let wire = match first.split(' ').nth(1) {
-        Some("/v1/chat/completions") => Wire::Chat,
-        Some("/v1/responses") => Wire::Responses,
-        Some("/v1/messages") => Wire::Messages,
-        Some("/v1/models/scripted:streamGenerateContent?alt=sse") => Wire::Gemini,
-        other => panic!("a request to {other:?}"),
-    };
+    let place = Asked::at(first.split(' ').nth(1).unwrap_or_default());
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
@@ -281,243 +299,35 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(Wire, String, Option<St
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some((wire, String::from_utf8(body).ok()?, key))
-}
-
-fn response(wire: Wire, answer: &Answer) -> (String, String) {
-    let words = answer.error.as_deref().unwrap_or("trouble");
-    let told = [("retry-after", &answer.retry_after), ("date", &answer.date)];
-    let told = told.map(|(name, value)| value.as_ref().map(|value| format!("{name}: {value}\r\n")).unwrap_or_default()).concat();
-    if let Some(status) = answer.status.filter(|_| !answer.in_stream) {
-        let body = error(wire, status, words).to_string();
-        let head = format!(
-            "HTTP/1.1 {status} Trouble\r\ncontent-type: application/json\r\n{told}content-length: {}\r\n\r\n",
-            body.len()
-        );
-        return (head, body);
-    }
-    let body: String = match wire {
-        Wire::Chat => chat(answer),
-        Wire::Responses => responses(answer),
-        Wire::Messages => messages(answer),
-        Wire::Gemini => gemini(answer),
-    };
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", body.len());
-    (head, body)
-}
-
-/// An error as each provider writes it.
-fn error(wire: Wire, status: u16, words: &str) -> Value {
-    match wire {
-        Wire::Chat | Wire::Responses => json!({"error": {"message": words, "type": "error", "code": null}}),
-        Wire::Gemini => json!({"error": {"code": status, "message": words, "status": "TROUBLE"}}),
-        Wire::Messages => {
-            let kind = match status {
-                401 => "authentication_error",
-                404 => "not_found_error",
-                429 => "rate_limit_error",
-                529 => "overloaded_error",
-                500.. => "api_error",
-                _ => "invalid_request_error",
-            };
-            json!({"type": "error", "error": {"type": kind, "message": words}, "request_id": "req"})
-        }
-    }
-}
-
-/// The arguments of a call as text.
-fn arguments(call: &Value) -> String {
-    match &call["arguments"] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-fn id(index: usize, call: &Value) -> String {
-    call["id"].as_str().map_or_else(|| format!("call_{index}"), str::to_owned)
-}
-
-fn chat(answer: &Answer) -> String {
-    let mut body = String::new();
-    let mut chunk = |delta: Value, finish: Option<&str>| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        body.push_str(&format!("data: {}\n\n", json!({"id": "r", "model": "scripted", "choices": [choice]})));
-    };
-    if let Some(text) = &answer.text {
-        chunk(json!({"role": "assistant", "content": text}), None);
-    }
-    if let Some(status) = answer.status {
-        chunk(json!({"role": "assistant", "content": "Let me"}), None);
-        let error = error(Wire::Chat, status, answer.error.as_deref().unwrap_or("trouble"));
-        return body + &format!("data: {error}\n\n");
-    }
-    for (index, call) in answer.calls.iter().enumerate() {
-        let function = json!({"name": call["name"], "arguments": arguments(call)});
-        chunk(json!({"tool_calls": [{"index": index, "id": id(index, call), "type": "function", "function": function}]}), None);
-    }
-    if answer.no_end {
-        return body;
-    }
-    let usual = if answer.calls.is_empty() { "stop" } else { "tool_calls" };
-    chunk(json!({}), Some(answer.finish.as_deref().unwrap_or(usual)));
-    let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}});
-    body + &format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "model": "scripted", "choices": [], "usage": usage}))
-}
-
-fn gemini(answer: &Answer) -> String {
-    let mut body = String::new();
-    let mut chunk = |fields: Value| body.push_str(&format!("data: {fields}\r\n\r\n"));
-    let usage =
-        json!({"promptTokenCount": 100, "cachedContentTokenCount": 90, "candidatesTokenCount": 10, "totalTokenCount": 110});
-    let part = |part: Value| {
-        let content = json!({"role": "model", "parts": [part]});
-        json!({"candidates": [{"index": 0, "content": content}], "usageMetadata": usage, "modelVersion": "scripted"})
-    };
-    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
-    if !text.is_empty() {
-        chunk(part(json!({"text": text})));
-    }
-    if let Some(status) = answer.status {
-        chunk(error(Wire::Gemini, status, answer.error.as_deref().unwrap_or("trouble")));
-        return body;
-    }
-    for (place, call) in answer.calls.iter().enumerate() {
-        // An empty id is none; arguments are an object, where they are JSON.
-        let args = match &call["arguments"] {
-            Value::String(text) => serde_json::from_str(text).unwrap_or(call["arguments"].clone()),
-            other => other.clone(),
-        };
-        let mut function = json!({"name": call["name"], "args": args});
-        let id = id(place, call);
-        if !id.is_empty() {
-            function["id"] = id.into();
-        }
-        chunk(part(json!({"functionCall": function})));
-    }
-    if answer.no_end {
-        return body;
-    }
-    let reason = match answer.finish.as_deref() {
-        Some("length") => "MAX_TOKENS",
-        Some("content_filter") => "SAFETY",
-        Some(other) => panic!("no reason to stop: {other}"),
-        None => "STOP",
-    };
-    chunk(json!({"candidates": [{"index": 0, "finishReason": reason}], "usageMetadata": usage}));
-    body
-}
-
-fn responses(answer: &Answer) -> String {
-    let mut body = String::new();
-    let mut event = |kind: &str, mut fields: Value| {
-        fields["type"] = kind.into();
-        body.push_str(&format!("event: {kind}\ndata: {fields}\n\n"));
-    };
-    let head = json!({"id": "r", "object": "response", "model": "scripted", "output": []});
-    let response = |status: &str, more: Value| {
-        let mut response = head.clone();
-        response["status"] = status.into();
-        more.as_object().unwrap().iter().for_each(|(name, value)| response[name] = value.clone());
-        json!({"response": response})
-    };
-    event("response.created", response("in_progress", json!({"usage": null})));
-    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
-    let mut index = 0;
-    if !text.is_empty() {
-        let item = |content: Value| json!({"type": "message", "id": "m", "role": "assistant", "content": content});
-        event("response.output_item.added", json!({"output_index": 0, "item": item(json!([]))}));
-        event("response.output_text.delta", json!({"output_index": 0, "content_index": 0, "delta": text}));
-        let content = json!([{"type": "output_text", "text": text}]);
-        event("response.output_item.done", json!({"output_index": 0, "item": item(content)}));
-        index = 1;
-    }
-    if let Some(status) = answer.status {
-        let code = if status == 429 { "rate_limit_exceeded" } else { "server_error" };
-        let error = json!({"code": code, "message": answer.error.as_deref().unwrap_or("trouble")});
-        event("response.failed", response("failed", json!({"error": error})));
-        return body;
-    }
-    let cut = answer.finish.as_deref() == Some("length");
-    for (place, call) in answer.calls.iter().enumerate() {
-        let item = |arguments: &str, status: &str| {
-            let (id, name) = (id(place, call), &call["name"]);
-            json!({"type": "function_call", "id": "f", "call_id": id, "name": name, "arguments": arguments, "status": status})
-        };
-        let whole = arguments(call);
-        event("response.output_item.added", json!({"output_index": index, "item": item("", "in_progress")}));
-        event("response.function_call_arguments.delta", json!({"output_index": index, "delta": whole}));
-        let status = if cut { "incomplete" } else { "completed" };
-        event("response.output_item.done", json!({"output_index": index, "item": item(&whole, status)}));
-        index += 1;
-    }
-    if answer.no_end {
-        return body;
-    }
-    let usage = json!({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 90}, "output_tokens": 10});
-    let reason = match answer.finish.as_deref() {
-        Some("length") => "max_output_tokens",
-        Some("content_filter") => "content_filter",
-        Some(other) => panic!("no reason to stop: {other}"),
-        None => {
-            event("response.completed", response("completed", json!({"usage": usage})));
-            return body;
-        }
-    };
-    let more = json!({"usage": usage, "incomplete_details": {"reason": reason}});
-    event("response.incomplete", response("incomplete", more));
-    body
-}
-
-fn messages(answer: &Answer) -> String {
-    let mut body = String::new();
-    let mut event = |fields: Value| {
-        let name = fields["type"].as_str().unwrap_or_default().to_owned();
-        body.push_str(&format!("event: {name}\ndata: {fields}\n\n"));
-    };
-    let usage = json!({"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 0, "output_tokens": 1});
-    let message = json!({"id": "r", "type": "message", "role": "assistant", "model": "scripted", "content": [], "usage": usage});
-    event(json!({"type": "message_start", "message": message}));
-    let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
-    let mut index = 0;
-    if !text.is_empty() {
-        event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}));
-        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}));
-        event(json!({"type": "content_block_stop", "index": 0}));
-        index = 1;
-    }
-    if let Some(status) = answer.status {
-        event(error(Wire::Messages, status, answer.error.as_deref().unwrap_or("trouble")));
-        return body;
-    }
-    for (place, call) in answer.calls.iter().enumerate() {
-        let block = json!({"type": "tool_use", "id": id(place, call), "name": call["name"], "input": {}});
-        event(json!({"type": "content_block_start", "index": index, "content_block": block}));
-        let delta = json!({"type": "input_json_delta", "partial_json": arguments(call)});
-        event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-        event(json!({"type": "content_block_stop", "index": index}));
-        index += 1;
-    }
-    if answer.no_end {
-        return body;
-    }
-    let reason = match answer.finish.as_deref() {
-        Some("length") => "max_tokens",
-        Some("content_filter") => "refusal",
-        Some(other) => panic!("no reason to stop: {other}"),
-        None if answer.calls.is_empty() => "end_turn",
-        None => "tool_use",
-    };
-    event(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 10}}));
-    event(json!({"type": "message_stop"}));
-    body
+    Some(Received { place, body: String::from_utf8(body).ok()?, key })
 }
 
 #[test]
-#[should_panic(expected = "a request and the script of the server did not fit each other")]
+#[should_panic(expected = "the server was sent what it cannot answer: nothing between \"never\" and \"said\"")]
 fn a_test_fails_where_a_request_does_not_hold_what_the_script_looks_for() {
     let find = Some(["never", "said"].map(str::to_owned));
     let (place, server) = (Place::new("not-found"), Server::start(vec![Answer { find, ..bash("echo {found}") }]));
     let work = place.work().display().to_string();
     let called = place.start(&[vec!["run", "go"], place.arguments(&server, &work)].concat());
     assert!(called.code == 4 && called.err.contains("broken"), "{called:?}");
+}
+
+#[test]
+#[should_panic(
+    expected = "the server was sent what it cannot answer: mistral would refuse it: Unexpected role 'user' after role 'tool'"
+)]
+fn a_test_fails_where_a_provider_would_refuse_a_request() {
+    let server = Server::start(Vec::new());
+    let call = json!({"id": "000002000", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "000002000", "content": "done"},
+        {"role": "user", "content": "more"}
+    ]);
+    let body = json!({"model": "m", "messages": messages}).to_string();
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let head = format!("POST /mistral/v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all([head, body].concat().as_bytes()).unwrap();
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0, "it is not answered");
 }

@@ -66,9 +66,11 @@ fn what_is_written_for_a_vendor_is_accepted() {
 }
 
 #[test]
-fn a_provider_or_a_model_that_nobody_named_is_refused() {
+fn a_wire_a_provider_or_a_model_that_nobody_named_is_refused() {
     let asked = body("vllm/m", &conversation()).to_string();
     let check = |provider, model| strict::check(Asked { wire: "openai-chat", provider, model, body: &asked });
+    let other = strict::check(Asked { wire: "morse", provider: "vllm", model: "m", body: &asked });
+    expect!["no rules are known for the wire morse"].assert_eq(&other.unwrap_err());
     expect!["no rules are known for the provider nobody: say in this file what it wants"]
         .assert_eq(&check("nobody", "m").unwrap_err());
     expect![[r#"the model is "m", not "another""#]].assert_eq(&check("vllm", "another").unwrap_err());
