@@ -1,6 +1,7 @@
 //! What a configuration file says. The person's is `$XDG_CONFIG_HOME/autosage/config.toml`; a project's is `autosage.toml` in
 //! its workspace and has the same keys.
 
+mod file;
 mod keys;
 mod merge;
 
@@ -86,14 +87,17 @@ impl Config {
     /// Reads the person's: `named` (`none` reads nothing), else the usual file, which may be missing.
     pub fn load(named: Option<&str>, parts: &Parts) -> Result<Config, Failure> {
         let Some(path) = path(named, parts) else { return Ok(Config::default()) };
-        let may_miss = named.is_none();
-        let mut config = match std::fs::read_to_string(&path) {
-            Err(error) if may_miss && error.kind() == std::io::ErrorKind::NotFound => Config::default(),
-            read => {
-                let text = read.with_context(|| format!("reading the configuration {}", path.display()));
+        let read = file::settings(&path).with_context(|| format!("reading the configuration {}", path.display()));
+        let mut config = match read.map_err(Failure::Usage)? {
+            None if named.is_some() => {
+                let text = format!("there is no configuration {}: name another with --config, or leave that out", path.display());
+                return Err(Failure::usage(text));
+            }
+            None => Config::default(),
+            Some(text) => {
                 let user_home = parts.variable("HOME").map(Path::new);
                 let folder = path.parent().unwrap_or(Path::new(""));
-                let (config, problems) = parse(&text.map_err(Failure::Usage)?, &Origin::Person { folder, user_home });
+                let (config, problems) = parse(&text, &Origin::Person { folder, user_home });
                 refuse(&path.display().to_string(), &problems)?;
                 config
             }
@@ -134,10 +138,10 @@ pub fn refuse(file: &str, problems: &[Problem]) -> Result<(), Failure> {
 /// What is known about models, with the person's own table, if there is one.
 fn models(path: &Path) -> Result<Catalog, Failure> {
     let place = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Catalog::default()),
-        read => {
-            let text = read.with_context(|| format!("reading {place}")).map_err(Failure::Usage)?;
+    let text = file::settings(path).with_context(|| format!("reading the table of models {place}"));
+    match text.map_err(Failure::Usage)? {
+        None => Ok(Catalog::default()),
+        Some(text) => {
             let read = Catalog::default().with(&text, &place);
             read.map_err(|error| Failure::usage(clean(&format!("the table of models cannot be used: {place}:{error}"))))
         }
@@ -146,17 +150,15 @@ fn models(path: &Path) -> Result<Catalog, Failure> {
 
 /// The person's own instructions, if there are any.
 fn instructions(path: &Path) -> Result<Vec<ProjectFile>, Failure> {
-    match std::fs::read(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => {
-            let mut bytes = read.with_context(|| format!("reading {}", path.display())).map_err(Failure::Usage)?;
-            if bytes.len() > MAX_INSTRUCTIONS {
-                bytes.truncate(MAX_INSTRUCTIONS);
-                // Whole lines: half a secret could not be told from other text.
-                bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
-            }
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            Ok(vec![ProjectFile { path: path.display().to_string(), text }])
+    let bytes = file::start(path, MAX_INSTRUCTIONS as u64 + 1);
+    let bytes = bytes.with_context(|| format!("reading your instructions {}", path.display())).map_err(Failure::Usage)?;
+    let told = |mut bytes: Vec<u8>| {
+        if bytes.len() > MAX_INSTRUCTIONS {
+            // Whole lines: half a secret could not be told from other text.
+            bytes.truncate(MAX_INSTRUCTIONS);
+            bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
         }
-    }
+        ProjectFile { path: path.display().to_string(), text: String::from_utf8_lossy(&bytes).into_owned() }
+    };
+    Ok(bytes.map(told).into_iter().collect())
 }

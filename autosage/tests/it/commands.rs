@@ -1,7 +1,7 @@
 //! What a person does with the command line besides running tasks: grants, recordings, harnesses, configuration, showing.
 
 use crate::support::server::{Answer, Server, Wire, bash};
-use crate::support::{Called, Place};
+use crate::support::{Called, Place, until};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -172,6 +172,34 @@ fn the_configuration_settles_what_is_not_typed() {
     let called = place.start(&args);
     let told = format!("{file}:1:1: unknown key `modle`: did you mean `model`?");
     assert!(called.code == 2 && called.err.contains(&told), "{called:?}");
+}
+
+#[test]
+fn a_configuration_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let place = Place::new("config-pipe");
+    let (folder, work) = (place.home().with_file_name("conf"), place.work().display().to_string());
+    fs::create_dir_all(&folder).unwrap();
+    let config = folder.join("config.toml");
+    for name in ["config.toml", "models.toml", "AGENTS.md"] {
+        let file = folder.join(name);
+        let _ = fs::remove_file(&config);
+        fs::write(&config, "").unwrap();
+        let _ = fs::remove_file(&file);
+        rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let args = ["run", "go", "--workspace", &work, "--config", config.to_str().unwrap()];
+        let mut child = place.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+        // Opened for writing without waiting: only while somebody waits to read from it.
+        let is_waited_for = || {
+            let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+            rustix::fs::open(&file, flags, rustix::fs::Mode::empty()).is_ok()
+        };
+        until(|| (is_waited_for() || child.try_wait().unwrap().is_some()).then_some(()));
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        let why = format!("{}: it is not a regular file: put one there, or remove it", file.display());
+        assert!(output.status.code() == Some(2) && told.contains(&why), "{told}");
+        fs::remove_file(&file).unwrap();
+    }
 }
 
 #[test]

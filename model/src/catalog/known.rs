@@ -33,6 +33,7 @@ pub struct Known {
     #[serde(default, deserialize_with = "positive")]
     pub max_images: Option<u64>,
     /// The most where one of them is large.
+    #[serde(default, deserialize_with = "large_images")]
     pub large_images: Option<LargeImages>,
     /// Whether it can be held to a schema in its answer.
     pub structured: Option<bool>,
@@ -111,6 +112,17 @@ fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let row = PROVIDERS.iter().find(|row| row.name == name).map(|row| row.models.to_owned());
     let meant = row.or_else(|| near(&name, known())).map(|meant| format!(": did you mean \"{meant}\"?")).unwrap_or_default();
     Err(serde::de::Error::custom(format!("no models are kept under the provider \"{name}\"{meant}")))
+}
+
+/// The same as a record has it, but without a key that is not known: a record may have one that a later version wrote.
+fn large_images<'de, D: Deserializer<'de>>(from: D) -> Result<Option<LargeImages>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Large {
+        above: u32,
+        most: u64,
+    }
+    Large::deserialize(from).map(|Large { above, most }| Some(LargeImages { above, most }))
 }
 
 impl Known {
