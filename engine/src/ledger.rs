@@ -168,9 +168,12 @@ impl Ledger {
                 format!("{} of {limit} are spent; the next request may cost more than is left", self.cost)
             }
             Exhausted::Time => {
-                let seconds = |millis: Millis| format!("{}.{}", millis / 1000, millis % 1000 / 100);
-                let limit = self.limits.time_ms.map_or("no limit".to_owned(), seconds);
-                format!("{} of {limit} seconds of active time are used", seconds(self.active_ms))
+                let tenths = |millis: Millis| format!("{}.{}", millis / 1000, millis % 1000 / 100);
+                let (used, limit, unit) = match self.limits.time_ms {
+                    Some(limit @ ..1000) => (self.active_ms.to_string(), limit.to_string(), "milliseconds"),
+                    limit => (tenths(self.active_ms), limit.map_or("no limit".to_owned(), tenths), "seconds"),
+                };
+                format!("{used} of {limit} {unit} of active time are used")
             }
         }
     }

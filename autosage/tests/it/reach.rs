@@ -2,7 +2,7 @@
 //! that has no end of its own is given one.
 
 use crate::support::server::{Answer, Endless, Server, Wire, bash};
-use crate::support::{Place, until};
+use crate::support::{Place, on_every_wire, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -155,9 +155,28 @@ fn a_reply_without_end_is_a_stream_that_broke() {
                     What::Replied(replied) => Some(replied.attempts.iter().map(|attempt| attempt.error.as_deref()).collect()),
                     _ => None,
                 });
-                let late = "the reply had no end after 1 seconds (reply_time in the configuration)";
+                let late = "the reply had no end after 1 second (reply_time in the configuration)";
                 assert_eq!(attempts, Some(vec![Some(late), None]), "{wire:?}");
             });
+        }
+    });
+}
+
+#[test]
+fn an_error_that_drips_ends_with_the_runs_time() {
+    on_every_wire(|wire| {
+        // No status with which it would be asked again, and one.
+        for status in [400, 503] {
+            let drips =
+                Answer { status: Some(status), error: Some("out of order".into()), cut_at: Some(20), ..endless(" ", Some(1)) };
+            let (place, server) = (Place::new(&format!("error-drips-{status}-{wire:?}")), Server::start(vec![drips]));
+            let work = place.work().display().to_string();
+            let arguments = place.arguments_on(wire, &server, &work);
+            let called = place.start(&[&["run", "go", "--json", "--max-time", "1500ms"], &arguments[..]].concat());
+            assert!(server.faults() == 1 && server.repeated() > 1, "{wire:?}: it was served");
+            let last: Value = serde_json::from_str(called.out.lines().last().unwrap()).unwrap();
+            let told = (called.code, &last["outcome"], &last["which"]);
+            assert_eq!(told, (3, &"budget".into(), &"time".into()), "{wire:?}, {status}: {last}");
         }
     });
 }

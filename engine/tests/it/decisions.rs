@@ -383,9 +383,9 @@ fn limits_end_a_run_before_a_request_that_does_not_fit() {
     after(&time, expect!["settle c1_0"]);
     let claim =
         Story::begin(Limits { time_ms: Some(20), ..Limits::default() }, vec![check()]).said("done").message("wait").said("so");
-    after(&claim, expect!["finish budget: 0.0 of 0.0 seconds of active time are used"]);
+    after(&claim, expect!["finish budget: 30 of 20 milliseconds of active time are used"]);
     after(&claim.verified(Verdict::Pass), expect!["finish done"]);
-    after(&time.observed(0, Status::TimedOut), expect!["finish budget: 0.0 of 0.0 seconds of active time are used"]);
+    after(&time.observed(0, Status::TimedOut), expect!["finish budget: 30 of 20 milliseconds of active time are used"]);
 }
 
 #[test]

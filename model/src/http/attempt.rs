@@ -213,9 +213,13 @@ async fn refused(wire: Wire, response: &mut reqwest::Response, status: u16, pati
             }
         }
     };
+    let is_over = patience.within(ERROR_TIME, whole, "").await.is_err_and(|late| late.kind == Kind::TimeOver);
     // What came until then says something, whole or not.
-    let _ = patience.within(ERROR_TIME, whole, "").await;
-    wire.refusal(status, told, &body)
+    let trouble = wire.refusal(status, told, &body);
+    match is_over {
+        true => Trouble::new(Kind::TimeOver, format!("the run's active time was over in the midst of it: {}", trouble.message)),
+        false => trouble,
+    }
 }
 
 /// What it means that a request could not be sent or got no answer.
@@ -247,15 +251,30 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A length of time in words.
+/// A length of time in words, in the largest unit of which it is a whole number.
 fn in_words(length: Duration) -> String {
-    match length.as_secs() {
-        seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
-        seconds => format!("{seconds} seconds"),
+    let counted = |count: u128, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+    match length.as_millis() {
+        millis if millis % 1_000 != 0 => counted(millis, "millisecond"),
+        millis if millis % 60_000 != 0 => counted(millis / 1_000, "second"),
+        millis => counted(millis / 60_000, "minute"),
     }
 }
 
 /// The usage of a request of which nothing came back.
 fn input(ask: &Ask<'_>) -> Usage {
     Usage { input: ask.input(), ..Usage::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_in_the_unit_that_fits() {
+        let told =
+            [1, 999, 1_000, 1_500, 59_000, 60_000, 90_000, 3_600_000].map(|millis| in_words(Duration::from_millis(millis)));
+        let words = "1 millisecond, 999 milliseconds, 1 second, 1500 milliseconds, 59 seconds, 1 minute, 90 seconds, 60 minutes";
+        assert_eq!(told.join(", "), words);
+    }
 }
