@@ -4,9 +4,12 @@
 mod file;
 mod keys;
 mod merge;
+mod section;
+mod value;
 
-pub use keys::{Origin, Problem, parse};
+pub use keys::{Origin, parse};
 pub use merge::{Merged, Standing, Usual, merge};
+pub use section::Problem;
 
 use super::args::Approve;
 use super::failure::Failure;

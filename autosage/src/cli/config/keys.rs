@@ -1,14 +1,13 @@
 //! From the text of a configuration file to what it says, and to all that is wrong with it: where, and what was meant.
 
 use super::Config;
+use super::section::{Findings, Problem, Section};
+use super::value::{absolute, length, number, shown, text, typed};
 use crate::cli::args;
 use crate::cli::wiring::millis;
 use clap::ValueEnum;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
+use std::path::Path;
+use toml::de::{DeTable, DeValue};
 
 /// The keys of a file, and of its tables.
 const TOP: [&str; 15] = [
@@ -54,26 +53,9 @@ pub enum Origin<'a> {
     },
 }
 
-/// Something that is wrong in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The line, counted from one.
-    pub line: usize,
-    /// The column in characters, counted from one.
-    pub column: usize,
-    /// What it is.
-    pub text: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.text)
-    }
-}
-
 /// Reads `text`. What is wrong is not in the result.
 pub fn parse(text: &str, origin: &Origin<'_>) -> (Config, Vec<Problem>) {
-    let mut found = Findings { text, problems: Vec::new() };
+    let mut found = Findings::of(text);
     let config = match DeTable::parse(text) {
         Ok(table) => read(table.get_ref(), origin, &mut found),
         Err(error) => {
@@ -81,13 +63,12 @@ pub fn parse(text: &str, origin: &Origin<'_>) -> (Config, Vec<Problem>) {
             Config::default()
         }
     };
-    found.problems.sort_by_key(|problem| (problem.line, problem.column));
-    (config, found.problems)
+    (config, found.in_order())
 }
 
 fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> Config {
     let top = Section { name: "", table };
-    top.refuse_unknown(&TOP, found);
+    refuse_unknown(&top, &TOP, found);
     let models = match origin {
         Origin::Person { .. } => top.list("models", "a list of models, each provider/name", found, text),
         Origin::Project { .. } => {
@@ -112,7 +93,7 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
         checks: top.list("checks", "a list of commands, none of them empty", found, text),
         ..Config::default()
     };
-    if let Some(budget) = top.section("budget", &BUDGET, found) {
+    if let Some(budget) = section(&top, "budget", &BUDGET, found) {
         config.budget.turns = budget.get("turns", "a whole number", found, number);
         config.budget.tokens = budget.get("tokens", "a whole number", found, number);
         config.budget.nano_usd =
@@ -138,11 +119,11 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
     let paths = "a list of paths: absolute, or from the folder of this file, or from ~/";
     if let Origin::Project { .. } = origin {
         top.refuse("allow", "what needs no question is for the person's own configuration to say", found);
-    } else if let Some(allow) = top.section("allow", &ALLOW, found) {
+    } else if let Some(allow) = section(&top, "allow", &ALLOW, found) {
         config.allow.write = allow.list("write", paths, found, path);
         config.allow.network = allow.get("network", "true or false", found, DeValue::as_bool).unwrap_or_default();
     }
-    if let Some(grant) = top.section("grant", &GRANT, found) {
+    if let Some(grant) = section(&top, "grant", &GRANT, found) {
         config.grant.read = grant.list("read", paths, found, path);
         config.grant.write = grant.list("write", paths, found, path);
         config.grant.network = grant.get("network", "true or false", found, DeValue::as_bool);
@@ -159,96 +140,29 @@ fn read(table: &DeTable<'_>, origin: &Origin<'_>, found: &mut Findings<'_>) -> C
     config
 }
 
-/// The text that is read, and what is wrong with it.
-struct Findings<'a> {
-    text: &'a str,
-    problems: Vec<Problem>,
-}
-
-impl Findings<'_> {
-    fn add(&mut self, offset: usize, text: String) {
-        let before = &self.text[..self.text.floor_char_boundary(offset)];
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let line = before.matches('\n').count() + 1;
-        self.problems.push(Problem { line, column: before[line_start..].chars().count() + 1, text });
-    }
-
-    fn expected(&mut self, key: &str, what: &str, value: &DeValue<'_>, offset: usize) {
-        self.add(offset, format!("`{key}` is {}: expected {what}", shown(value)));
-    }
-}
-
-/// A table of the file; `name` is empty for the file itself.
-struct Section<'t, 'i> {
+/// The table called `name`, in which these keys are known.
+fn section<'t, 'i>(
+    top: &Section<'t, 'i>,
     name: &'static str,
-    table: &'t DeTable<'i>,
+    known: &[&str],
+    found: &mut Findings<'_>,
+) -> Option<Section<'t, 'i>> {
+    let section = top.below(name, found)?;
+    refuse_unknown(&section, known, found);
+    Some(section)
 }
 
-impl<'t, 'i> Section<'t, 'i> {
-    /// The whole name of a key.
-    fn full(&self, key: &str) -> String {
-        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
-    }
-
-    fn refuse_unknown(&self, known: &[&str], found: &mut Findings<'_>) {
-        for (key, _) in self.table {
-            let name: &str = key.get_ref();
-            if !known.contains(&name) {
-                let meant = match near(self.name, name) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("known here are {}", known.join(", ")),
-                };
-                found.add(key.span().start, format!("unknown key `{}`: {meant}", self.full(name)));
-            }
+/// Tells of each key that is not `known`, and what was meant by it.
+fn refuse_unknown(section: &Section<'_, '_>, known: &[&str], found: &mut Findings<'_>) {
+    for (key, _) in section.table {
+        let name: &str = key.get_ref();
+        if !known.contains(&name) {
+            let meant = match near(section.name, name) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known here are {}", known.join(", ")),
+            };
+            found.add(key.span().start, format!("unknown key `{}`: {meant}", section.full(name)));
         }
-    }
-
-    /// Says of a key that is there why it must not be.
-    fn refuse(&self, key: &str, why: &str, found: &mut Findings<'_>) {
-        if let Some(value) = self.table.get(key) {
-            found.add(value.span().start, format!("`{}`: {why}", self.full(key)));
-        }
-    }
-
-    fn get<T>(&self, key: &str, what: &str, found: &mut Findings<'_>, read: impl Fn(&DeValue<'i>) -> Option<T>) -> Option<T> {
-        self.one(self.table.get(key)?, key, what, found, read)
-    }
-
-    fn list<T>(&self, key: &str, what: &str, found: &mut Findings<'_>, read: impl Fn(&DeValue<'i>) -> Option<T>) -> Vec<T> {
-        let Some(value) = self.table.get(key) else { return Vec::new() };
-        match value.get_ref() {
-            DeValue::Array(items) => items.iter().filter_map(|item| self.one(item, key, what, found, &read)).collect(),
-            other => {
-                found.expected(&self.full(key), what, other, value.span().start);
-                Vec::new()
-            }
-        }
-    }
-
-    fn one<T>(
-        &self,
-        value: &Spanned<DeValue<'i>>,
-        key: &str,
-        what: &str,
-        found: &mut Findings<'_>,
-        read: impl Fn(&DeValue<'i>) -> Option<T>,
-    ) -> Option<T> {
-        let result = read(value.get_ref());
-        if result.is_none() {
-            found.expected(&self.full(key), what, value.get_ref(), value.span().start);
-        }
-        result
-    }
-
-    fn section(&self, name: &'static str, known: &[&str], found: &mut Findings<'_>) -> Option<Section<'t, 'i>> {
-        let value = self.table.get(name)?;
-        let DeValue::Table(table) = value.get_ref() else {
-            found.expected(name, &format!("a table, as [{name}]"), value.get_ref(), value.span().start);
-            return None;
-        };
-        let section = Section { name, table };
-        section.refuse_unknown(known, found);
-        Some(section)
     }
 }
 
@@ -271,60 +185,11 @@ fn one_of(names: &[String]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" or ")
 }
 
-/// A text with something in it.
-fn text(value: &DeValue<'_>) -> Option<String> {
-    value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn number(value: &DeValue<'_>) -> Option<u64> {
-    let number = value.as_integer()?;
-    u64::from_str_radix(number.as_str(), number.radix()).ok()
-}
-
-fn length(value: &DeValue<'_>) -> Option<Duration> {
-    args::duration(&typed(value)?).ok()
-}
-
-/// A number or text, as it would be typed on the command line.
-fn typed(value: &DeValue<'_>) -> Option<String> {
-    match value {
-        DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) => Some(number.as_str().to_owned()),
-        DeValue::Float(number) => Some(number.as_str().to_owned()),
-        DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
-    }
-}
-
-/// A path of the file, made absolute by words alone.
-fn absolute(path: &str, origin: &Origin<'_>) -> Option<PathBuf> {
-    let (Origin::Person { folder, user_home } | Origin::Project { folder, user_home }) = origin;
-    match path.strip_prefix("~/").or((path == "~").then_some("")) {
-        Some(below) => user_home.map(|home| home.join(below)),
-        None => Some(folder.join(path)),
-    }
-}
-
-/// A value on one line, whole.
-fn shown(value: &DeValue<'_>) -> String {
-    let list = |items: &DeArray<'_>| items.iter().map(|item| shown(item.get_ref())).collect::<Vec<_>>().join(", ");
-    let fields = |table: &DeTable<'_>| {
-        table.iter().map(|(key, value)| format!("{} = {}", key.get_ref(), shown(value.get_ref()))).collect::<Vec<_>>().join(", ")
-    };
-    match value {
-        DeValue::String(text) => format!("{text:?}"),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        DeValue::Boolean(value) => value.to_string(),
-        DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(items) => format!("[{}]", list(items)),
-        DeValue::Table(table) => format!("{{ {} }}", fields(table)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+    use std::path::PathBuf;
 
     fn origin() -> Origin<'static> {
         Origin::Person { folder: Path::new("/conf"), user_home: Some(Path::new("/me")) }
