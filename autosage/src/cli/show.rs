@@ -32,7 +32,7 @@ pub fn show(args: &ShowArgs, home: &Home, parts: &Parts) -> Result<u8, Failure> 
     let text = if what.events {
         read.events.iter().map(event_line).collect()
     } else if what.cost {
-        bill(&read.events)
+        bill(&read.events, look(parts).1)
     } else if what.json {
         let details = read.details(&parts.name).with_context(|| format!("reading the run {}", folder.display()));
         let json = serde_json::to_string(&details.map_err(Failure::Infrastructure)?)

@@ -227,17 +227,17 @@ fn the_bill_tells_what_each_model_cost() {
     // Without the times, which stand in the columns between.
     let rows = bill.lines().map(|line| match line.contains('/') {
         true => line.to_owned(),
-        false => [&line[..51], &line[62..]].concat(),
+        false => [&line[..39], &line[47..]].concat(),
     });
     expect![[r#"
-        event       input      cached    output   reasoning  cost
+        event  input  cached  output  reasoning  cost
         vllm/scripted
-            2         100          90        10           0  $0.0001
-            6           0           0         0           0  $0.0000
+            2    100      90      10          0  $0.0001
+            6      0       0       0          0  $0.0000
         anthropic/scripted
-            9         100          90        10           0  unpriced
-           13         100          90        10           0  unpriced
-        total         300         270        30           0  unpriced
+            9    100      90      10          0  unpriced
+           13    100      90      10          0  unpriced
+        total    300     270      30          0  unpriced
         vllm/scripted: 2 requests, 100 tokens in, 10 out, $0.0001
         anthropic/scripted: 2 requests, 200 tokens in, 20 out, unpriced
     "#]]
