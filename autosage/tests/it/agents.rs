@@ -112,22 +112,14 @@ fn are_apart(place: &Place, server: &Server) {
         let (Some(events), None) = (records.next(), records.next()) else { panic!("one record of {agent:?}") };
         let calls = calls(&events);
         let (rounds, free) = calls.split_at(5);
-        let unknown = |name: &str| {
-            let words = format!("There is no tool named {name}. The tools are: {}.", agent.tools.join(", "));
-            (Status::Failed, words)
-        };
         let told = |at: usize| (rounds[at].1, rounds[at].2.clone());
         let third = format!("third of {}\n", agent.name);
-        match agent.name {
-            "x" => {
-                assert!(told(1).0 == Status::Ok && told(1).1.contains("what the note says"), "{rounds:?}");
-                assert_eq!(told(2), unknown("write"));
-            }
-            _ => {
-                assert_eq!(told(1).0, Status::Ok, "{rounds:?}");
-                assert_eq!(told(2), unknown("read"));
-            }
-        }
+        let [_, own] = agent.tools;
+        let foreign = if agent.name == "x" { Y.tools[1] } else { X.tools[1] };
+        assert_eq!(rounds.iter().map(|call| call.0).collect::<Vec<_>>(), ["bash", own, foreign, "bash", "bash"]);
+        assert!(told(1).0 == Status::Ok && (agent.name != "x" || told(1).1.contains("what the note says")), "{rounds:?}");
+        let words = format!("There is no tool named {foreign}. The tools are: {}.", agent.tools.join(", "));
+        assert_eq!(told(2), (Status::Failed, words));
         let who = format!("this is {}\n", agent.name);
         assert_eq!((told(3), told(4)), ((Status::Ok, who.clone()), (Status::Ok, third)), "{agent:?}");
         assert!(free.iter().all(|(_, status, words)| *status == Status::Ok && words.ends_with(&who)), "{agent:?}: {free:?}");
