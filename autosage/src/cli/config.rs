@@ -90,12 +90,10 @@ impl Config {
     /// Reads the person's: `named` (`none` reads nothing), else the usual file, which may be missing.
     pub fn load(named: Option<&str>, parts: &Parts) -> Result<Config, Failure> {
         let Some(path) = path(named, parts) else { return Ok(Config::default()) };
-        let read = file::settings(&path).with_context(|| format!("reading the configuration {}", path.display()));
-        let mut config = match read.map_err(Failure::Usage)? {
-            None if named.is_some() => {
-                let text = format!("there is no configuration {}: name another with --config, or leave that out", path.display());
-                return Err(Failure::usage(text));
-            }
+        let way_out = if named.is_some() { " (--config FILE names another, and --config none reads none)" } else { "" };
+        let told = || format!("reading the configuration {}{way_out}", path.display());
+        let mut config = match file::settings(&path).with_context(told).map_err(Failure::Usage)? {
+            None if named.is_some() => return Err(Failure::Usage(anyhow!("there is no such file").context(told()))),
             None => Config::default(),
             Some(text) => {
                 let user_home = parts.variable("HOME").map(Path::new);

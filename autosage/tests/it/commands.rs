@@ -196,9 +196,13 @@ fn a_configuration_that_is_a_pipe_is_refused_and_not_waited_for() {
         until(|| (is_waited_for() || child.try_wait().unwrap().is_some()).then_some(()));
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
-        let why = format!("{}: it is not a regular file: put one there, or remove it", file.display());
-        assert!(output.status.code() == Some(2) && told.contains(&why), "{told}");
+        let (file_named, why) = (file.display().to_string(), ": it is not a regular file: one is expected there, or nothing");
+        assert!(output.status.code() == Some(2) && told.contains(&file_named) && told.contains(why), "{told}");
         fs::remove_file(&file).unwrap();
+    }
+    for (named, why) in [("/dev/null", "it is not a regular file"), ("/no/such/file", "there is no such file")] {
+        let called = place.start(&["run", "go", "--workspace", &work, "--config", named]);
+        assert!(called.code == 2 && called.err.contains("--config none") && called.err.contains(why), "{called:?}");
     }
 }
 

@@ -40,7 +40,7 @@ fn open(path: &Path) -> anyhow::Result<Option<File>> {
         opened => {
             let file = opened?;
             if !file.metadata()?.is_file() {
-                bail!("it is not a regular file: put one there, or remove it");
+                bail!("it is not a regular file: one is expected there, or nothing");
             }
             Ok(Some(file))
         }
