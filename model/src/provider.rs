@@ -198,9 +198,9 @@ mod tests {
             vllm: openai-chat http://127.0.0.1:8000/v1 (VLLM_BASE_URL) VLLM_API_KEY Optional | max_tokens AsItCame Asked Ours
                 docs.vllm.ai/en/latest/serving/openai_compatible_server
             llamacpp: openai-chat http://127.0.0.1:8080/v1 (LLAMACPP_BASE_URL) LLAMA_API_KEY Optional | max_tokens Named("reasoning_content") Asked Ours
-                github.com/ggml-org/llama.cpp tools/server
+                github.com/ggml-org/llama.cpp tools/server; pictures: github.com/cline/cline/issues/8977
             lmstudio: openai-chat http://127.0.0.1:1234/v1 (LMSTUDIO_BASE_URL) LM_API_TOKEN Optional | max_tokens AsItCame Asked Ours
-                lmstudio.ai/docs/api/openai-api
+                lmstudio.ai/docs/api/openai-api; pictures: lmstudio.ai/docs/python/llm-prediction/image-input
         "#]].assert_eq(&table);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0\0";
 const GIF: &[u8] = b"GIF89a\x10\0\x09\0\0\0\0\0\0";
+const WEBP: &[u8] = b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\x0f\0\x02\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The model of `provider` of which the most is known.
 fn best_known(provider: &str) -> String {
@@ -23,13 +24,14 @@ fn best_known(provider: &str) -> String {
 fn every_vendor_takes_what_it_is_sent() {
     let providers: Vec<&str> = catalog::providers().iter().map(|row| row.name).collect();
     on_every(&providers, |provider| {
-        let looks = ["a.png", "b.gif", "none"].map(|path| json!({"name": "read", "arguments": {"path": path}}));
+        let looks = ["a.png", "b.gif", "c.webp", "none"].map(|path| json!({"name": "read", "arguments": {"path": path}}));
         let looked = Answer { text: Some("Let me look.".into()), calls: looks.to_vec(), ..Answer::default() };
         let wrong = Answer { calls: vec![json!({"name": "bash", "arguments": "{\"comm"})], ..Answer::default() };
         let done = Answer { text: Some("{\"count\": 2}".into()), ..Answer::default() };
         let (place, server) = (Place::new(&format!("vendor-{provider}")), Server::start(vec![looked, wrong, done]));
         std::fs::write(place.work().join("a.png"), PNG).unwrap();
         std::fs::write(place.work().join("b.gif"), GIF).unwrap();
+        std::fs::write(place.work().join("c.webp"), WEBP).unwrap();
         let schema = place.home().with_file_name("schema.json");
         let count = json!({"count": {"type": "integer"}});
         let form = json!({"type": "object", "properties": count, "required": ["count"], "additionalProperties": false});
@@ -46,7 +48,7 @@ fn every_vendor_takes_what_it_is_sent() {
         let spec = catalog::find(&model, &Overrides { base_url: Some(base_url.clone()), ..Overrides::default() }).unwrap();
         let last = server.bodies().pop().unwrap();
         assert!(last.contains("Go on."), "{model}: {last}");
-        for (kind, base64) in [("image/png", "iVBORw0KGgo"), ("image/gif", "R0lGOD")] {
+        for (kind, base64) in [("image/png", "iVBORw0KGgo"), ("image/gif", "R0lGOD"), ("image/webp", "UklGR")] {
             assert_eq!(last.contains(base64), model::takes(&spec, kind), "{model}: {kind} in {last}");
         }
         place.start(&[&["models", "check", &model], &at[..]].concat());

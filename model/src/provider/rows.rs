@@ -239,7 +239,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url_var: Some("LLAMACPP_BASE_URL"),
         key_var: "LLAMA_API_KEY",
         reasoning: ReasoningField::Named("reasoning_content"),
-        source: "github.com/ggml-org/llama.cpp tools/server",
+        picture_kinds: Some(&["image/png", "image/jpeg", "image/gif"]),
+        source: "github.com/ggml-org/llama.cpp tools/server; pictures: github.com/cline/cline/issues/8977",
         ..COMPATIBLE
     },
     Provider {
@@ -248,7 +249,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: Some("http://127.0.0.1:1234/v1"),
         base_url_var: Some("LMSTUDIO_BASE_URL"),
         key_var: "LM_API_TOKEN",
-        source: "lmstudio.ai/docs/api/openai-api",
+        picture_kinds: Some(&["image/png", "image/jpeg", "image/webp"]),
+        source: "lmstudio.ai/docs/api/openai-api; pictures: lmstudio.ai/docs/python/llm-prediction/image-input",
         ..COMPATIBLE
     },
 ];

@@ -221,10 +221,12 @@ fn serve(stream: &TcpStream, served: &Served) {
     while let Some(Received { place, body, key }) = request(&mut reader) {
         served.bodies.lock().unwrap().push(body.clone());
         served.keys.lock().unwrap().push(key);
-        place.accept(&body);
+        let is_broken = served.broken.lock().unwrap().is_some();
+        if !is_broken {
+            place.accept(&body);
+        }
         let wire = place.wire;
         let done = || Answer { text: Some("Done.".into()), ..Answer::default() };
-        let is_broken = served.broken.lock().unwrap().is_some();
         let next = if is_broken { Some(broken()) } else { served.script.lock().unwrap().pop_front() };
         let answer = next.unwrap_or_else(done).to(&body);
         if answer.is_fault() {
@@ -326,8 +328,13 @@ fn a_test_fails_where_a_provider_would_refuse_a_request() {
         {"role": "user", "content": "more"}
     ]);
     let body = json!({"model": "m", "messages": messages}).to_string();
-    let mut stream = TcpStream::connect(server.address).unwrap();
     let head = format!("POST /mistral/v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n", body.len());
-    stream.write_all([head, body].concat().as_bytes()).unwrap();
-    assert_eq!(stream.read(&mut [0]).unwrap(), 0, "it is not answered");
+    let answer = || {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all([&*head, &*body].concat().as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        let length = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    assert_eq!([answer(), answer()], ["", "HTTP/1.1 400"], "whoever asks again is told at once");
 }

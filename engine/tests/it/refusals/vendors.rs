@@ -214,8 +214,20 @@ fn kimi_reads_schemas_and_parts_in_its_own_way() {
 fn a_vendor_may_take_fewer_pictures_and_kinds_of_them() {
     say("groq/m", |body| repeat_picture(body, "/messages/1/content", 2), expect!["4 pictures, and 3 are the most"]);
     say("groq/m", |body| first(body, "assistant")["reasoning"] = "hm".into(), expect!["property 'reasoning' is unsupported"]);
-    let gif = |body: &mut Value| *body = serde_json::from_str(&body.to_string().replace("image/png", "image/gif")).unwrap();
-    say("xai/m", gif, expect!["a picture that is neither JPEG nor PNG: data:image/gif;base64,iV"]);
+    let of = |kind: &'static str| {
+        move |body: &mut Value| *body = serde_json::from_str(&body.to_string().replace("image/png", kind)).unwrap()
+    };
+    say("xai/m", of("image/gif"), expect![[r#"a picture that is none of ["png", "jpeg"]: data:image/gif;base64,iV"#]]);
+    say(
+        "lmstudio/m",
+        of("image/gif"),
+        expect![[r#"a picture that is none of ["png", "jpeg", "webp"]: data:image/gif;base64,iV"#]],
+    );
+    say(
+        "llamacpp/m",
+        of("image/webp"),
+        expect![[r#"a picture that is none of ["png", "jpeg", "gif"]: data:image/webp;base64,i"#]],
+    );
     let trace::Part::Image { picture, .. } = gif_picture() else { unreachable!() };
     let taken = |id: &str| model::takes(&spec(id), &picture.media_type);
     assert!(taken("vllm/m") && !taken("xai/m"));

@@ -25,9 +25,14 @@ pub(super) fn check(provider: &str, model: &str, body: &Value) -> Checked {
         "kimi" => kimi(body),
         "glm" => no_json_schema(body),
         "groq" => groq(body),
-        "xai" => xai(body),
+        // "Supported image file types: jpg/jpeg or png" (docs.x.ai/developers/model-capabilities/images/understanding).
+        "xai" => kinds(body, &["png", "jpeg"]),
+        // "Failed to load image or audio file" of WebP, which its decoder does not know (github.com/cline/cline issue 8977).
+        "llamacpp" => kinds(body, &["png", "jpeg", "gif"]),
+        // "The LM Studio server supports JPEG, PNG, and WebP" (lmstudio.ai/docs/python/llm-prediction/image-input).
+        "lmstudio" => kinds(body, &["png", "jpeg", "webp"]),
         // Nothing is known that they want beyond the wire.
-        "gemini" | "openrouter" | "qwen" | "openai-compatible" | "ollama" | "vllm" | "llamacpp" | "lmstudio" => Ok(()),
+        "gemini" | "openrouter" | "qwen" | "openai-compatible" | "ollama" | "vllm" => Ok(()),
         other => Err(format!("no rules are known for the provider {other}: say in this file what it wants")),
     }
 }
@@ -157,11 +162,11 @@ fn groq(body: &Value) -> Checked {
     pictures(body, 3)
 }
 
-/// "Supported image file types: jpg/jpeg or png" (docs.x.ai/developers/model-capabilities/images/understanding).
-fn xai(body: &Value) -> Checked {
-    let strange =
-        addresses(body).into_iter().find(|url| !["data:image/png;", "data:image/jpeg;"].iter().any(|kind| url.starts_with(kind)));
-    strange.map_or(Ok(()), |url| Err(format!("a picture that is neither JPEG nor PNG: {:.24}", url)))
+/// The pictures on OpenAI's chat are of these kinds.
+fn kinds(body: &Value, known: &[&str]) -> Checked {
+    let is_known = |url: &&str| known.iter().any(|kind| url.starts_with(&format!("data:image/{kind};")));
+    let strange = addresses(body).into_iter().find(|url| !is_known(url));
+    strange.map_or(Ok(()), |url| Err(format!("a picture that is none of {known:?}: {url:.24}")))
 }
 
 /// Every reply with calls has what was thought before them.
