@@ -30,16 +30,14 @@ pub(crate) async fn think(engine: &Engine<'_>, run: &mut Run, request: Request) 
     let failed = Mutex::new(Vec::new());
     let told = Told::new(run.record().secrets(), engine.heard);
     let heard = |heard: Heard<'_>| {
+        bytes.fetch_add(heard.bytes() as u64, Ordering::Relaxed);
         match heard {
-            Heard::Text(words) | Heard::Reasoning(words) => {
-                bytes.fetch_add(words.len() as u64, Ordering::Relaxed);
-            }
             Heard::Failed(attempt) => {
                 bytes.store(0, Ordering::Relaxed);
                 failed.lock().unwrap_or_else(PoisonError::into_inner).push(attempt.clone());
             }
             Heard::Waiting { until, .. } => pause_ends.store(until.unix_millis(), Ordering::Relaxed),
-            Heard::Call { .. } => {}
+            Heard::Text(_) | Heard::Reasoning(_) | Heard::Call { .. } | Heard::Arguments { .. } => {}
         }
         told.hear(heard);
     };
@@ -89,6 +87,7 @@ impl<'a> Told<'a> {
                 *coming = None;
                 return (self.heard)(Heard::Call { name: &self.secrets.hide(name) });
             }
+            Heard::Arguments { bytes } => return (self.heard)(Heard::Arguments { bytes }),
             Heard::Waiting { until, reason } => {
                 *coming = None;
                 return (self.heard)(Heard::Waiting { until, reason: &self.secrets.hide(reason) });
@@ -106,7 +105,7 @@ impl<'a> Told<'a> {
 }
 
 /// The answer to a request that we stopped ourselves, after these `attempts`. The server will charge for what it did in the
-/// last one until then, so that is estimated: the input, and the words that were heard.
+/// last one until then, so that is estimated: the input, and what was heard.
 fn stopped(spec: &ModelSpec, attempts: Vec<Attempt>, total_ms: u64, why: &str) -> Replied {
     let fault = Fault { class: FaultClass::Interrupted, status: None, request_id: None, message: why.to_owned() };
     let (mut usage, mut spent) = (Usage::default(), NanoUsd(0));

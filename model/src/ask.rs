@@ -67,7 +67,7 @@ impl Purse {
     }
 }
 
-/// What can be heard while a model answers.
+/// What can be heard while a model answers: every byte of words, reasoning and arguments, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// Words for the person.
@@ -79,6 +79,11 @@ pub enum Heard<'a> {
         /// The tool's name.
         name: &'a str,
     },
+    /// A piece of the call's arguments came. How much is told, and not what: half of a secret could not be hidden.
+    Arguments {
+        /// Its length.
+        bytes: usize,
+    },
     /// The attempt failed, and the words heard so far are void: what it used, and why. Another one may follow.
     Failed(&'a Attempt),
     /// The next attempt is made later.
@@ -88,4 +93,15 @@ pub enum Heard<'a> {
         /// What was wrong.
         reason: &'a str,
     },
+}
+
+impl Heard<'_> {
+    /// How much of the reply it is, in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Heard::Text(words) | Heard::Reasoning(words) => words.len(),
+            Heard::Arguments { bytes } => *bytes,
+            Heard::Call { .. } | Heard::Failed(_) | Heard::Waiting { .. } => 0,
+        }
+    }
 }

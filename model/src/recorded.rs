@@ -318,7 +318,9 @@ fn beats(part: &Said) -> Vec<Heard<'_>> {
     match part {
         Said::Text { text } => text.split_inclusive(' ').map(Heard::Text).collect(),
         Said::Reasoning { text } => text.split_inclusive(' ').map(Heard::Reasoning).collect(),
-        Said::Call { name, .. } => vec![Heard::Call { name }],
+        Said::Call { name, arguments, .. } => {
+            vec![Heard::Call { name }, Heard::Arguments { bytes: arguments.len() }]
+        }
         Said::Cut { .. } | Said::Opaque { .. } => Vec::new(),
     }
 }

@@ -155,7 +155,10 @@ fn tell(parts: &[Said], heard: &dyn Fn(Heard<'_>)) {
         match part {
             Said::Text { text } => heard(Heard::Text(text)),
             Said::Reasoning { text } => heard(Heard::Reasoning(text)),
-            Said::Call { name, .. } => heard(Heard::Call { name }),
+            Said::Call { name, arguments, .. } => {
+                heard(Heard::Call { name });
+                heard(Heard::Arguments { bytes: arguments.len() });
+            }
             Said::Cut { .. } | Said::Opaque { .. } => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Nothing that a server says takes a run out of a person's hands: a signal ends the turn, another one the program, and a reply
 //! that has no end of its own is given one.
 
-use crate::support::server::{Answer, Endless, Server, Wire, bash};
+use crate::support::server::{Answer, Endless, Server, Wire, bash, call};
 use crate::support::{Place, on_every_wire, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -90,6 +90,28 @@ fn what_attempts_cost_before_an_interrupt_is_not_forgotten() {
     assert!(inputs.len() == 3 && inputs.iter().all(|input| *input > 500), "{replied}");
     assert_eq!(replied["usage"]["input"].as_u64(), Some(inputs.iter().sum()));
     assert!(replied["cost"]["nano_usd"].as_u64().unwrap() >= 1_000 * inputs.iter().sum::<u64>(), "{replied}");
+}
+
+#[test]
+fn the_arguments_of_a_call_that_an_interrupt_stops_are_in_the_estimate() {
+    for wire in Wire::ALL {
+        let long = call("write", json!({"path": "long.txt", "content": "word ".repeat(20_000)}));
+        let alive = format!(": {}\n\n", "alive ".repeat(80));
+        let endless = Some(Endless { piece: alive, at_once: Some(1_000) });
+        let open = Answer { no_end: true, cut_at: Some(usize::MAX), endless, ..long };
+        let (place, server) = (Place::new("arguments"), Server::start(vec![open]));
+        let work = place.work().display().to_string();
+        let arguments = place.arguments_on(wire, &server, &work);
+        let mut child = place.command(&[&["run", "go", "--json", "--price", "1,1"], &arguments[..]].concat());
+        let mut child = child.env("TEST_KEY", "key").stdout(Stdio::piped()).spawn().unwrap();
+        // More than a connection holds that nobody reads: what came before was read.
+        until(|| (server.repeated() > 24).then_some(()));
+        assert_eq!(server.faults(), 1);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let events = rest(&mut child);
+        let output = events[2]["usage"]["output"].as_u64().unwrap();
+        assert!((33_000..34_000).contains(&output), "{wire:?}: {output}");
+    }
 }
 
 #[test]

@@ -21,7 +21,6 @@ pub(crate) struct Draft {
     usage: Counts,
     served: Option<String>,
     id: Option<String>,
-    bytes: usize,
     trouble: Option<Trouble>,
 }
 
@@ -98,10 +97,6 @@ impl wire::Draft for Draft {
         }
     }
 
-    fn heard_bytes(&self) -> usize {
-        self.bytes
-    }
-
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
         let usage = self.usage.told();
         (self.answer(), usage)
@@ -172,15 +167,12 @@ impl Draft {
                 Some(text) if !text.is_empty() => heard(Heard::Reasoning(text)),
                 _ => {}
             },
-            Content::Call { name, .. } => heard(Heard::Call { name }),
+            Content::Call { name, arguments, .. } => {
+                heard(Heard::Call { name });
+                heard(Heard::Arguments { bytes: arguments.len() });
+            }
             Content::Text(_) | Content::Kept(_) => {}
         }
-        self.bytes += match &said {
-            Content::Text(text) => text.len(),
-            Content::Call { arguments, .. } => arguments.len(),
-            Content::Thought(fields) => fields.get("thinking").and_then(Value::as_str).map_or(0, str::len),
-            Content::Kept(_) => 0,
-        };
         self.blocks.push(Block { index, said, closed: false });
     }
 
@@ -192,18 +184,16 @@ impl Draft {
         match (delta["type"].as_str().unwrap_or_default(), &mut block.said) {
             ("text_delta", Content::Text(before)) => {
                 before.push_str(text("text"));
-                self.bytes += text("text").len();
                 heard(Heard::Text(text("text")));
             }
             ("thinking_delta", Content::Thought(fields)) => {
                 append(fields, "thinking", text("thinking"));
-                self.bytes += text("thinking").len();
                 heard(Heard::Reasoning(text("thinking")));
             }
             ("signature_delta", Content::Thought(fields)) => append(fields, "signature", text("signature")),
             ("input_json_delta", Content::Call { arguments, .. }) => {
                 arguments.push_str(text("partial_json"));
-                self.bytes += text("partial_json").len();
+                heard(Heard::Arguments { bytes: text("partial_json").len() });
             }
             // What is not known cannot be put together, so the block does not go back.
             (_, said @ Content::Kept(_)) => *said = Content::Kept(Value::Null),

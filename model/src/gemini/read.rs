@@ -41,7 +41,6 @@ pub(crate) struct Draft {
     usage: Option<Usage>,
     served: Option<String>,
     id: Option<String>,
-    bytes: usize,
     trouble: Option<Trouble>,
 }
 
@@ -87,10 +86,6 @@ impl wire::Draft for Draft {
             (None, Some(_)) => Phase::Stopped,
             (None, None) => Phase::Open,
         }
-    }
-
-    fn heard_bytes(&self) -> usize {
-        self.bytes
     }
 
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
@@ -141,7 +136,6 @@ impl Draft {
         if text.is_empty() && signature.is_none() {
             return;
         }
-        self.bytes += text.len();
         // A part with a signature is not put together with others.
         match self.pieces.last_mut() {
             Some(last) if last.on == on && last.signature.is_none() && signature.is_none() => last.text.push_str(text),
@@ -163,13 +157,13 @@ impl Draft {
             Value::String(text) => text.clone(),
             whole => whole.to_string(),
         };
-        self.bytes += arguments.len();
         self.calls += 1;
         if self.calls > MOST_CALLS {
             return self.give_up(Kind::Rejected, "the reply makes more than 1,000 calls");
         }
         let name = text("name");
         heard(Heard::Call { name: &name });
+        heard(Heard::Arguments { bytes: arguments.len() });
         self.add(Piece { on: On::Call, text: arguments, name, id: text("id"), signature });
     }
 

@@ -25,11 +25,11 @@ pub(super) struct Call {
 
 /// What a piece did.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// It began this call.
-    New(usize),
-    /// It went on with a call.
-    More,
+pub(super) struct Added {
+    /// The call that it began; `None` where it went on with one.
+    pub new: Option<usize>,
+    /// The bytes of arguments that it brought.
+    pub bytes: usize,
 }
 
 impl Calls {
@@ -43,6 +43,7 @@ impl Calls {
             Value::String(text) => text.clone(),
             whole => whole.to_string(),
         };
+        let bytes = arguments.len();
         let index = piece["index"].as_u64();
         let place = match index {
             Some(_) => self.list.iter().rposition(|call| call.index == index),
@@ -54,7 +55,7 @@ impl Calls {
         let Some(place) = place else {
             self.last = self.list.len();
             self.list.push(Call { index, id, name, arguments });
-            return Added::New(self.last);
+            return Added { new: Some(self.last), bytes };
         };
         let call = &mut self.list[place];
         if call.id.is_empty() {
@@ -65,7 +66,7 @@ impl Calls {
         }
         call.arguments.push_str(&arguments);
         self.last = place;
-        Added::More
+        Added { new: None, bytes }
     }
 
     /// The call at `place`.

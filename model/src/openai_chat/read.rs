@@ -25,7 +25,6 @@ pub(crate) struct Draft {
     usage: Option<Usage>,
     served: Option<String>,
     id: Option<String>,
-    bytes: usize,
     trouble: Option<Trouble>,
 }
 
@@ -69,10 +68,6 @@ impl wire::Draft for Draft {
             (None, false, Some(_)) => Phase::Stopped,
             (None, false, None) => Phase::Open,
         }
-    }
-
-    fn heard_bytes(&self) -> usize {
-        self.bytes
     }
 
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
@@ -127,19 +122,19 @@ impl Draft {
             self.add_text(text, heard);
         }
         for piece in said["tool_calls"].as_array().into_iter().flatten() {
-            self.bytes += piece["function"]["arguments"].as_str().map_or(0, str::len);
-            if let Added::New(place) = self.calls.add(piece) {
+            let Added { new, bytes } = self.calls.add(piece);
+            if let Some(place) = new {
                 if place >= MOST_CALLS {
                     return self.give_up(Kind::Rejected, "the reply makes more than 1,000 calls");
                 }
                 self.pieces.push(Piece::Call(place));
                 heard(Heard::Call { name: &self.calls.get(place).name });
             }
+            heard(Heard::Arguments { bytes });
         }
     }
 
     fn add_text(&mut self, text: &str, heard: &dyn Fn(Heard<'_>)) {
-        self.bytes += text.len();
         match self.pieces.last_mut() {
             Some(Piece::Text(before)) => before.push_str(text),
             _ => self.pieces.push(Piece::Text(text.to_owned())),
@@ -148,7 +143,6 @@ impl Draft {
     }
 
     fn add_reasoning(&mut self, text: &str, field: Option<&'static str>, heard: &dyn Fn(Heard<'_>)) {
-        self.bytes += text.len();
         self.reasoning_in = field;
         match self.pieces.last_mut() {
             Some(Piece::Reasoning(before)) => before.push_str(text),

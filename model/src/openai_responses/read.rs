@@ -24,7 +24,6 @@ pub(crate) struct Draft {
     usage: Option<Usage>,
     served: Option<String>,
     id: Option<String>,
-    bytes: usize,
     trouble: Option<Trouble>,
 }
 
@@ -45,6 +44,8 @@ struct Item {
     whole: bool,
     /// Whether anything of it was heard.
     heard: bool,
+    /// Whether anything of a call's arguments was.
+    argued: bool,
 }
 
 impl wire::Draft for Draft {
@@ -77,10 +78,6 @@ impl wire::Draft for Draft {
         if self.trouble.is_some() || self.end.is_some() { Phase::Done } else { Phase::Open }
     }
 
-    fn heard_bytes(&self) -> usize {
-        self.bytes
-    }
-
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>) {
         let usage = self.usage;
         (self.answer(), usage)
@@ -107,8 +104,10 @@ impl Draft {
                 self.grow(&event, &["summary", "text"], &delta, Heard::Reasoning(&delta), heard);
             }
             "response.function_call_arguments.delta" => {
-                self.bytes += delta.len();
-                push_str(&mut self.item(&event).value["arguments"], &delta);
+                let item = self.item(&event);
+                push_str(&mut item.value["arguments"], &delta);
+                item.argued = true;
+                heard(Heard::Arguments { bytes: delta.len() });
             }
             "response.completed" | "response.incomplete" | "response.failed" => self.close_with(&event["response"], heard),
             "error" => {
@@ -154,8 +153,7 @@ impl Draft {
             item.value = value;
             item.whole = true;
             item.hear_call(heard);
-            let late = item.late_words(heard);
-            self.bytes += late;
+            item.hear_late(heard);
         }
     }
 
@@ -164,7 +162,6 @@ impl Draft {
         if delta.is_empty() {
             return;
         }
-        self.bytes += delta.len();
         let [list, field] = *path;
         let place = event["content_index"].as_u64().or(event["summary_index"].as_u64()).unwrap_or(0);
         let item = self.item(event);
@@ -198,10 +195,9 @@ impl Draft {
         for (place, value) in items.iter().enumerate() {
             let item = self.items.entry(place as u64).or_default();
             if !item.whole && value.is_object() {
-                *item = Item { value: value.clone(), whole: true, heard: item.heard };
+                *item = Item { value: value.clone(), whole: true, ..*item };
                 item.hear_call(heard);
-                let late = item.late_words(heard);
-                self.bytes += late;
+                item.hear_late(heard);
             }
         }
         let error = &reply["error"];
@@ -251,18 +247,18 @@ impl Item {
         }
     }
 
-    /// Tells of the words of an item of which no delta came; returns how many bytes they have.
-    fn late_words(&mut self, heard: &dyn Fn(Heard<'_>)) -> usize {
-        if std::mem::replace(&mut self.heard, true) {
-            return 0;
+    /// Tells of the words, or the arguments, of an item of which no delta came.
+    fn hear_late(&mut self, heard: &dyn Fn(Heard<'_>)) {
+        if let (Some(arguments), false) = (self.value["arguments"].as_str(), std::mem::replace(&mut self.argued, true)) {
+            heard(Heard::Arguments { bytes: arguments.len() });
         }
-        let mut bytes = 0;
+        if std::mem::replace(&mut self.heard, true) {
+            return;
+        }
         let thought = self.value["type"] == "reasoning";
         for text in texts(&self.value).into_iter().filter(|text| !text.is_empty()) {
-            bytes += text.len();
             heard(if thought { Heard::Reasoning(text) } else { Heard::Text(text) });
         }
-        bytes
     }
 
     /// Adds what it says to `parts`; returns whether it declines. `closed` says that the reply came to its own end.

@@ -6,6 +6,7 @@ use crate::Heard;
 use crate::sse::Events;
 use crate::trouble::{Kind, Trouble};
 use serde_json::Value;
+use std::cell::Cell;
 use trace::{Said, Stop, Usage};
 
 /// The most bytes that a whole reply may have.
@@ -43,8 +44,6 @@ pub(crate) trait Draft: Send {
     fn fail(&mut self, trouble: Trouble);
     /// How far it has come.
     fn phase(&self) -> Phase;
-    /// The words, reasoning and arguments that came so far, in bytes.
-    fn heard_bytes(&self) -> usize;
     /// What it comes to, and the usage that the server told, also of a reply that is of no use.
     fn close(self: Box<Self>) -> (Result<Answer, Trouble>, Option<Usage>);
 }
@@ -55,6 +54,8 @@ pub(crate) struct Reading {
     form: Form,
     /// Bytes that came.
     length: usize,
+    /// Those of them that were heard: words, reasoning and arguments.
+    heard: usize,
     draft: Box<dyn Draft>,
 }
 
@@ -69,11 +70,16 @@ enum Form {
 
 impl Reading {
     pub(crate) fn new(wire: Wire) -> Reading {
-        Reading { wire, form: Form::Unknown, length: 0, draft: wire.draft() }
+        Reading { wire, form: Form::Unknown, length: 0, heard: 0, draft: wire.draft() }
     }
 
     /// Takes the next bytes; `heard` is told of the words in them.
     pub(crate) fn push(&mut self, mut bytes: &[u8], heard: &dyn Fn(Heard<'_>)) {
+        let count = Cell::new(self.heard);
+        let heard = &|word: Heard<'_>| {
+            count.set(count.get() + word.bytes());
+            heard(word);
+        };
         self.length = self.length.saturating_add(bytes.len());
         if let Form::Unknown = self.form {
             bytes = bytes.trim_ascii_start();
@@ -103,6 +109,7 @@ impl Reading {
                 }
             }
         }
+        self.heard = count.get();
     }
 
     /// Whether it comes event by event, and not as one whole.
@@ -117,7 +124,7 @@ impl Reading {
 
     /// The words, reasoning and arguments that came so far, in bytes.
     pub(crate) fn heard_bytes(&self) -> usize {
-        self.draft.heard_bytes()
+        self.heard
     }
 
     /// The end of the body, good or not: whether the reply is whole is told by the body itself. The usage is what the

@@ -60,13 +60,18 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 fn read<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Trouble>, Option<Usage>, Vec<String>) {
     let heard = Mutex::new(Vec::<String>::new());
     let listen = |word: Heard<'_>| {
+        let mut heard = heard.lock().unwrap();
         let (kind, text) = match word {
             Heard::Text(text) => ("text ", text),
             Heard::Reasoning(text) => ("thought ", text),
             Heard::Call { name } => ("call ", name),
+            Heard::Arguments { bytes } => {
+                let before = heard.pop_if(|last| last.starts_with("arguments "));
+                let before = before.map_or(0, |line| line["arguments ".len()..].parse().unwrap());
+                return heard.push(format!("arguments {}", before + bytes));
+            }
             Heard::Failed(_) | Heard::Waiting { .. } => unreachable!("a body knows no attempts and no waits"),
         };
-        let mut heard = heard.lock().unwrap();
         match heard.last_mut() {
             Some(last) if last.starts_with(kind) && kind != "call " => last.push_str(text),
             _ => heard.push(format!("{kind}{text}")),

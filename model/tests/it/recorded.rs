@@ -200,10 +200,11 @@ fn it_may_be_played_at_the_pace_of_the_model() {
         futures_util::FutureExt::now_or_never(recorded.ask(ask)).unwrap();
         (clock.pauses(), heard.into_inner().unwrap())
     };
-    let words = [r#"Reasoning("Look ")"#, r#"Reasoning("first.")"#, r#"Call { name: "bash" }"#].map(str::to_owned).to_vec();
+    let words = [r#"Reasoning("Look ")"#, r#"Reasoning("first.")"#, r#"Call { name: "bash" }"#, "Arguments { bytes: 16 }"];
+    let words = words.map(str::to_owned).to_vec();
     assert_eq!(play(recorded::parse(&text).unwrap()), (vec![], words.clone()));
     let paced = recorded::parse(&text).unwrap().paced(Pace::AtMost(Duration::from_millis(600)));
-    assert_eq!(play(paced), (vec![Duration::from_millis(200); 3], words));
+    assert_eq!(play(paced), (vec![Duration::from_millis(150); 4], words));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What stands below the story while something goes on, and is redrawn: the plan, and a quiet line.
 
 use super::bell::Bell;
-use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length};
+use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length, size};
 use crate::cli::story::{Story, left};
 use engine::Ledger;
 use model::Heard;
@@ -49,6 +49,8 @@ pub struct Live {
     ledger: Ledger,
     /// The last words that were heard of the reply that is coming.
     words: String,
+    /// How long the arguments of the call are that is coming, in bytes.
+    arguments: u64,
     /// What those words are.
     voice: Option<Voice>,
     /// Until when the model's server lets us wait.
@@ -75,6 +77,7 @@ impl Live {
             clock,
             ledger: Ledger::default(),
             words: String::new(),
+            arguments: 0,
             voice: None,
             waiting: None,
             since: now,
@@ -90,6 +93,7 @@ impl Live {
 
     /// Words came from the model.
     pub fn hear(&mut self, heard: Heard<'_>) {
+        self.arguments = if let Heard::Arguments { bytes } = heard { self.arguments + bytes as u64 } else { 0 };
         match heard {
             Heard::Text(words) | Heard::Reasoning(words) => {
                 self.waiting = None;
@@ -105,8 +109,8 @@ impl Live {
                 self.voice = None;
                 self.words = format!("calls {name}");
             }
-            // Why is told with the wait, or by the reply.
-            Heard::Failed(_) => {}
+            // Why it failed is told with the wait, or by the reply.
+            Heard::Failed(_) | Heard::Arguments { .. } => {}
             Heard::Waiting { until, reason } => {
                 self.waiting = Some(until);
                 self.voice = None;
@@ -140,6 +144,7 @@ impl Live {
         match &event.what {
             What::Asked(_) | What::Called(_) => {
                 self.words.clear();
+                self.arguments = 0;
                 self.waiting = None;
                 self.since = self.clock.elapsed();
                 self.running = true;
@@ -194,7 +199,8 @@ impl Live {
         let head = format!("{frame} {}{lasted} · {spent}  ", cut_to(&clean(&doing), self.size.columns / 2));
         // Why something was waited for is told no longer than the wait.
         let words = if waits.is_some() { "" } else { self.words.lines().last().unwrap_or_default() };
-        let words = clean(words);
+        let came = if self.arguments > 0 { format!(" · {}", size(self.arguments)) } else { String::new() };
+        let words = clean(words) + &came;
         // The end of what was heard stays in sight, so that it is seen to grow.
         let room = self.size.columns.saturating_sub(1 + columns(&head));
         let line = format!("{head}{}", if room < SOME_WORDS { String::new() } else { end_of(&words, room) });
@@ -252,5 +258,17 @@ mod tests {
         assert_eq!(line(600_000 + 1_900), "· waiting 10 min 2 s to ask openai/m: 529: Overloaded");
         let over = line(0);
         assert!(over.contains("thinking") && !over.contains("Overloaded"), "{over}");
+    }
+
+    #[test]
+    fn a_call_is_seen_to_grow() {
+        let mut live = Live::new(Arc::new(Still), Size { columns: 80, rows: 24 }, None);
+        live.hear(Heard::Call { name: "write" });
+        live.hear(Heard::Arguments { bytes: 900 });
+        live.hear(Heard::Arguments { bytes: 600 });
+        let line = live.draw(&Story::new(Colour::Off, 80, "autosage"));
+        assert_eq!(line, "· thinking · 0 turns · 0 tokens  calls write · 1.5 kB");
+        live.hear(Heard::Call { name: "bash" });
+        assert!(live.draw(&Story::new(Colour::Off, 80, "autosage")).ends_with("calls bash"));
     }
 }

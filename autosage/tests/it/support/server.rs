@@ -237,7 +237,7 @@ fn serve(stream: &TcpStream, served: &Served) {
         let cut = answer.cut_at.unwrap_or(whole).min(whole);
         if let Some(Endless { piece, at_once }) = &answer.endless {
             let head = if answer.cut_at.is_some() { head.replace("content-length", "x-length") } else { String::new() };
-            let first = [head.as_bytes(), &payload.as_bytes()[..answer.cut_at.unwrap_or(0)]].concat();
+            let first = [head.as_bytes(), &payload.as_bytes()[..answer.cut_at.unwrap_or(0).min(payload.len())]].concat();
             let pieces = piece.repeat(at_once.unwrap_or(4096));
             stream.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
             let mut sent = stream.write_all(&first);
