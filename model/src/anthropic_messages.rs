@@ -17,6 +17,8 @@ use serde_json::Value;
 
 /// The wire's name in records.
 pub(crate) const WIRE: &str = "anthropic-messages";
+/// What stands in a request with a picture.
+pub(crate) const PICTURE: &str = r#""type":"image""#;
 
 /// The version of the API that is spoken.
 const VERSION: &str = "2023-06-01";

@@ -19,6 +19,8 @@ use std::fmt::Write as _;
 
 /// The wire's name in records.
 pub(crate) const WIRE: &str = "gemini";
+/// What stands in a request with a picture.
+pub(crate) const PICTURE: &str = r#""inlineData":{"#;
 
 /// Where requests to the model called `name` go. The variable `GOOGLE_GEMINI_BASE_URL` usually names the host alone; an
 /// address with the version is taken as well.

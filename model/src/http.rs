@@ -129,7 +129,7 @@ impl Http {
                     class
                 }
             };
-            let message = self.explain(class, &attempted, &trouble);
+            let message = self.explain(class, ask.body, &attempted, &trouble);
             return self.fault(sum, class, Some(attempted), message, ask.clock.elapsed() - begun);
         }
     }
@@ -196,8 +196,8 @@ impl Http {
     }
 
     /// What was attempted, what came of it, and what to do next.
-    fn explain(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
-        self.told(attempted, trouble) + &self.advice(class, attempted, trouble)
+    fn explain(&self, class: FaultClass, body: &str, attempted: &Attempted, trouble: &Trouble) -> String {
+        self.told(attempted, trouble) + &self.advice(class, body, attempted, trouble)
     }
 
     /// What was attempted, and what came of it.
@@ -207,7 +207,7 @@ impl Http {
     }
 
     /// What a person can do about it, where a run ends with it.
-    fn advice(&self, class: FaultClass, attempted: &Attempted, trouble: &Trouble) -> String {
+    fn advice(&self, class: FaultClass, body: &str, attempted: &Attempted, trouble: &Trouble) -> String {
         let row = provider::row(&self.spec.provider);
         let key_var = self.access.key_var.as_deref().unwrap_or(row.key_var);
         match (class, attempted.status) {
@@ -227,7 +227,7 @@ impl Http {
             (FaultClass::Rejected, _) if trouble.message.contains("Encrypted content is not supported") => {
                 format!(" This model does not reason: --model openai-chat/{}", self.spec.name)
             }
-            (FaultClass::Rejected, _) if is_about_pictures(&trouble.message) => {
+            (FaultClass::Rejected, _) if Wire::of(&self.spec).holds_pictures(body) && is_about_pictures(&trouble.message) => {
                 let (provider, name) = (row.models, &self.spec.name);
                 format!(
                     " Where `{name}` takes none or not this one, a models.toml beside your configuration keeps it from them \
@@ -236,6 +236,9 @@ impl Http {
             }
             (FaultClass::Rejected, Some(402 | 429)) => {
                 " The account's credit or limit does not allow it: raise it, or use another key.".to_owned()
+            }
+            (FaultClass::Rejected, Some(400..=499)) => {
+                " The same request would be refused again: mend what the server names, or ask another model (--model).".to_owned()
             }
             (FaultClass::ContextFull, _) => {
                 " The conversation, or the output asked for (--max-output), does not fit the model's window.".to_owned()
@@ -265,7 +268,8 @@ impl Http {
 /// Whether a provider's words are about pictures in a request.
 fn is_about_pictures(message: &str) -> bool {
     let message = message.to_lowercase();
-    ["image", "multimodal", "vision"].iter().any(|word| message.contains(word))
+    let mut words = message.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| matches!(word, "image" | "images" | "imageurl" | "picture" | "pictures" | "multimodal" | "vision"))
 }
 
 /// A name that a server gives to what it does, as it is kept; one that is longer than any is none.

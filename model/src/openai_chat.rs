@@ -14,6 +14,8 @@ use serde_json::Value;
 
 /// The wire's name in records.
 pub(crate) const WIRE: &str = "openai-chat";
+/// What stands in a request with a picture.
+pub(crate) const PICTURE: &str = r#""type":"image_url""#;
 
 /// Where requests go, below the base URL.
 pub(crate) const PATH: &str = "/chat/completions";

@@ -16,6 +16,8 @@ use std::borrow::Cow;
 
 /// The wire's name in records.
 pub(crate) const WIRE: &str = "openai-responses";
+/// What stands in a request with a picture.
+pub(crate) const PICTURE: &str = r#""type":"input_image""#;
 
 /// Where requests go, below the base URL.
 pub(crate) const PATH: &str = "/responses";

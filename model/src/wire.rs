@@ -130,6 +130,18 @@ impl Wire {
         }
     }
 
+    /// Whether a request holds pictures.
+    pub(crate) fn holds_pictures(self, body: &str) -> bool {
+        // In a text its quotes would stand escaped.
+        let mark = match self {
+            Wire::OpenAiChat => openai_chat::PICTURE,
+            Wire::OpenAiResponses => openai_responses::PICTURE,
+            Wire::AnthropicMessages => anthropic_messages::PICTURE,
+            Wire::Gemini => gemini::PICTURE,
+        };
+        body.contains(mark)
+    }
+
     /// A request without the key of a cache, which is made of all that stands before the conversation: where that is masked
     /// to be compared with another run's, the key is not to give it away.
     pub(crate) fn without_key(self, body: &str) -> Cow<'_, str> {

@@ -80,7 +80,7 @@ pub async fn check(spec: ModelSpec, access: Access, clock: &dyn Clock) -> Checke
             let advice = match class {
                 FaultClass::Unavailable if trouble.kind != Kind::Unreachable => " Try again later.".to_owned(),
                 FaultClass::Paused { until } => format!(" The provider asks to wait until {until}."),
-                _ => http.advice(class, &attempted, trouble),
+                _ => http.advice(class, &body, &attempted, trouble),
             };
             wrong = Some(Wrong { class, message: http.told(&attempted, trouble) + &advice });
         }

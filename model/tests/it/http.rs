@@ -3,7 +3,7 @@
 mod retries;
 
 use crate::support::{CHAT, GEMINI, MESSAGES, Play, RESPONSES, Server, Stepped, WIRES, Wire};
-use model::{Access, Ask, Heard, Model, Purse, connect};
+use model::{Access, Ask, Heard, Message, Model, Prompt, Purse, SentPart, SentPicture, connect, render};
 use std::sync::Mutex;
 use std::time::Duration;
 use trace::{Cost, Exhausted, Fault, FaultClass, NanoUsd, Replied, Said, Stop, Usage};
@@ -45,19 +45,27 @@ fn ask(wire: Wire, plays: Vec<Play>) -> Asked {
 }
 
 fn ask_with(wire: Wire, purse: Purse, plays: Vec<Play>) -> Asked {
+    ask_about(wire, BODY, purse, plays)
+}
+
+fn ask_about(wire: Wire, body: &str, purse: Purse, plays: Vec<Play>) -> Asked {
     let (count, server, clock) = (plays.len(), Server::start(plays), Stepped::default());
     let mut spec = wire.spec(&server.base_url);
     spec.price = model::catalog::price("1,10").ok();
     let model = connect(spec, Access { key: Some(KEY.to_owned()), ..Access::default() });
-    let (replied, heard) = asked(&*model, purse, &clock);
+    let (replied, heard) = asked_about(&*model, body, purse, &clock);
     assert_eq!(server.requests().len(), count, "requests");
     Asked { replied, heard, pauses: clock.pauses(), server }
 }
 
 fn asked(model: &dyn Model, purse: Purse, clock: &Stepped) -> (Replied, Vec<String>) {
+    asked_about(model, BODY, purse, clock)
+}
+
+fn asked_about(model: &dyn Model, body: &str, purse: Purse, clock: &Stepped) -> (Replied, Vec<String>) {
     let heard = Mutex::new(Vec::new());
     let listen = |word: Heard<'_>| heard.lock().unwrap().push(format!("{word:?}"));
-    let replied = run(model.ask(Ask { body: BODY, purse, heard: &listen, clock }));
+    let replied = run(model.ask(Ask { body, purse, heard: &listen, clock }));
     (replied, heard.into_inner().unwrap())
 }
 
@@ -214,13 +222,31 @@ fn what_would_fail_again_is_not_asked_again() {
 
 #[test]
 fn pictures_that_a_model_refuses_can_be_kept_from_it() {
-    let body = r#"{"error":{"message":"Could not process image"}}"#;
-    let answer = format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let asked = ask(CHAT, vec![Play::Bytes(answer.into_bytes())]);
-    let Fault { class, message, .. } = asked.fault();
-    assert_eq!(*class, FaultClass::Rejected);
-    let way_out = r#"provider = "openai-compatible", name = "test", images = false"#;
-    assert!(message.contains("400: Could not process image") && message.contains(way_out), "{message}");
+    let picture =
+        SentPart::Picture(SentPicture::of(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0\0\0").unwrap());
+    let (shown, named) = (vec![picture, SentPart::text("look")], vec![SentPart::text(r#"no "type":"image" is here"#)]);
+    for wire in WIRES {
+        let told = |parts: &[SentPart], words: &str| {
+            let messages = [Message::User(parts.to_vec())];
+            let prompt = Prompt { system: "", tools: &[], messages: &messages, max_output: 100, schema: None };
+            let body = render(&wire.spec("http://127.0.0.1/v1"), &prompt);
+            let error = format!(r#"{{"error":{{"message":"{words}"}}}}"#);
+            let answer = format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {}\r\n\r\n{error}", error.len());
+            let asked = ask_about(wire, &body, Purse::default(), vec![Play::Bytes(answer.into_bytes())]);
+            let Fault { class, message, .. } = asked.fault();
+            assert_eq!(*class, FaultClass::Rejected);
+            assert!(message.contains(&format!("400: {words}. ")), "{message}");
+            let way_out = format!(r#"provider = "{}", name = "test", images = false"#, wire.provider);
+            let again = "The same request would be refused again";
+            assert!(message.contains(&way_out) != message.contains(again), "there is one advice: {message}");
+            message.contains(&way_out)
+        };
+        let unsupported = "This API revision is not supported for provisioned deployments";
+        assert!(told(&shown, "Could not process image"), "{wire:?}");
+        assert!(told(&shown, "`image_url` is not a content type of this model"), "{wire:?}");
+        assert!(!told(&named, "Could not process image"), "{wire:?}");
+        assert!(!told(&shown, unsupported) && !told(&named, unsupported), "{wire:?}");
+    }
 }
 
 #[test]
