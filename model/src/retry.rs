@@ -12,7 +12,8 @@ pub struct RetryBudget {
     pub wall: Duration,
     /// The same while nothing has ever answered at the address, where that is less: then it is more likely wrong than busy.
     pub first_contact: Duration,
-    /// How many whole replies without words and calls are asked for again: they are paid for.
+    /// How many replies of no use are asked for again, those without words and calls and those with more than 1,000 of them:
+    /// they are paid for.
     pub void_replies: u32,
     /// The most that one reply may take from its head to its end, however alive its stream is. One that takes longer is a
     /// stream that broke.

@@ -26,7 +26,8 @@ pub(crate) enum Kind {
     Unreachable,
     /// Another attempt may do better: overload, a limit of the rate, a broken stream.
     Passing,
-    /// A whole reply with neither words nor call.
+    /// A reply that the server holds to be good, and that is of no use: without words and calls, or with more than can be
+    /// told of. Another one costs as much.
     Void,
     /// The run's active time was over while the attempt went on.
     TimeOver,

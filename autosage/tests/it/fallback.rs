@@ -2,7 +2,7 @@
 
 use crate::scenarios::every_body_extends_the_one_before;
 use crate::support::server::{Answer, Server, Wire, bash};
-use crate::support::{Called, CountedIds, Place, SteppedClock, files};
+use crate::support::{Called, CountedIds, Place, SteppedClock, files, on_every_wire};
 use expect_test::expect;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -342,4 +342,24 @@ fn a_recording_holds_the_models_that_were_fallen_back_on() {
     // It goes on with the one that was asked last, and finds its end there.
     let ended = elsewhere.start(&["resume", "--last", "--config", "none", "-m", "on"]);
     assert!(ended.code == 4 && ended.err.contains("the recording ends after 4 replies"), "{}", ended.err);
+}
+
+#[test]
+fn a_reply_of_too_many_calls_is_asked_for_twice_more_and_then_fallen_back_from() {
+    let flood = || Answer { calls: vec![bash("echo on >> ran").calls.remove(0); 1001], ..Answer::default() };
+    on_every_wire(|wire| {
+        let to = if wire == Wire::Messages { Wire::Gemini } else { Wire::Messages };
+        let two = Two::new("flood", [wire, to], [vec![flood(), flood(), flood()], Vec::new()]);
+        let called = two.run(&[]);
+        assert_eq!((called.code, called.out.as_str()), (0, "Done.\n"), "{}", called.err);
+        assert_eq!((two.servers[0].bodies().len(), two.servers[1].bodies().len()), (3, 1), "{wire:?}");
+        assert!(!two.place.work().join("ran").exists(), "{wire:?}: none of them was begun");
+        let shown = two.start(&["show", "--last"]).out;
+        assert_eq!(shown.matches("the model's server: the reply ").count(), 2, "{wire:?}: {shown}");
+        assert!(shown.contains("more than 1,000"), "{wire:?}: {shown}");
+        // One that is no flood is taken.
+        let two = Two::new("flood-once", [wire, to], [vec![flood()], Vec::new()]);
+        let called = two.run(&[]);
+        assert_eq!((called.code, two.servers[0].bodies().len(), two.servers[1].bodies().len()), (0, 2, 0), "{called:?}");
+    });
 }

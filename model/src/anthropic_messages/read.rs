@@ -144,7 +144,7 @@ impl Draft {
 
     fn start(&mut self, index: u64, block: &Value, heard: &dyn Fn(Heard<'_>)) {
         if self.blocks.len() >= MOST_BLOCKS {
-            return self.give_up(Kind::Rejected, "the reply has more than 1,000 blocks");
+            return self.give_up(Kind::Void, "the reply has more than 1,000 blocks");
         }
         let text = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
         let said = match (block["type"].as_str().unwrap_or_default(), block) {

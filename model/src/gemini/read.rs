@@ -159,7 +159,7 @@ impl Draft {
         };
         self.calls += 1;
         if self.calls > MOST_CALLS {
-            return self.give_up(Kind::Rejected, "the reply makes more than 1,000 calls");
+            return self.give_up(Kind::Void, "the reply makes more than 1,000 calls");
         }
         let name = text("name");
         heard(Heard::Call { name: &name });
@@ -169,7 +169,7 @@ impl Draft {
 
     fn add(&mut self, piece: Piece) {
         if self.pieces.len() >= MOST_PARTS {
-            return self.give_up(Kind::Rejected, "the reply has more than 100,000 parts");
+            return self.give_up(Kind::Void, "the reply has more than 100,000 parts");
         }
         self.pieces.push(piece);
     }

@@ -125,7 +125,7 @@ impl Draft {
             let Added { new, bytes } = self.calls.add(piece);
             if let Some(place) = new {
                 if place >= MOST_CALLS {
-                    return self.give_up(Kind::Rejected, "the reply makes more than 1,000 calls");
+                    return self.give_up(Kind::Void, "the reply makes more than 1,000 calls");
                 }
                 self.pieces.push(Piece::Call(place));
                 heard(Heard::Call { name: &self.calls.get(place).name });

@@ -127,7 +127,7 @@ impl Draft {
         let last = self.items.keys().next_back().copied().unwrap_or_default();
         let place = event["output_index"].as_u64().unwrap_or(last);
         if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&place) {
-            self.give_up(Kind::Rejected, TOO_MANY);
+            self.give_up(Kind::Void, TOO_MANY);
             return self.items.entry(last).or_default();
         }
         let item = self.items.entry(place).or_default();
@@ -190,7 +190,7 @@ impl Draft {
         self.id = text("id");
         let items = reply["output"].as_array().map_or(&[][..], Vec::as_slice);
         if items.len() > MOST_ITEMS {
-            return self.give_up(Kind::Rejected, TOO_MANY);
+            return self.give_up(Kind::Void, TOO_MANY);
         }
         for (place, value) in items.iter().enumerate() {
             let item = self.items.entry(place as u64).or_default();
