@@ -192,7 +192,7 @@ impl World {
             prop_assert!(request.body[at..].starts_with(&own), "what another model signed is sent to {}", model.id);
         }
         let ModelSpec { wire, provider, name, .. } = model;
-        let asked = strict::Asked { wire, provider, model: name, body: &request.body };
+        let asked = strict::Asked { wire, provider, model: Some(name), body: &request.body };
         if let Err(broken) = strict::check(asked) {
             prop_assert!(false, "{}: {broken}:\n{}", model.id, request.body);
         }

@@ -11,7 +11,7 @@ use trace::{CallId, ModelSpec, Said, Seq, Status, ToolSpec};
 /// Whether `wire` accepts the request for the model of every story, whoever speaks it.
 fn check(wire: &str, body: &str) -> Result<(), String> {
     let (_, provider) = WIRES.into_iter().find(|(name, _)| *name == wire).unwrap();
-    strict::check(Asked { wire, provider, model: "m", body })
+    strict::check(Asked { wire, provider, model: Some("m"), body })
 }
 
 const WIRES: [(&str, &str); 4] = [

@@ -32,7 +32,7 @@ fn body(id: &str, messages: &[Message]) -> Value {
 
 fn check(id: &str, body: &Value) -> Result<(), String> {
     let spec = spec(id);
-    strict::check(Asked { wire: &spec.wire, provider: &spec.provider, model: &spec.name, body: &body.to_string() })
+    strict::check(Asked { wire: &spec.wire, provider: &spec.provider, model: Some(&spec.name), body: &body.to_string() })
 }
 
 /// The verdict on the request to `id` after `change`, without which it is accepted.
@@ -68,8 +68,8 @@ fn what_is_written_for_a_vendor_is_accepted() {
 #[test]
 fn a_wire_a_provider_or_a_model_that_nobody_named_is_refused() {
     let asked = body("vllm/m", &conversation()).to_string();
-    let check = |provider, model| strict::check(Asked { wire: "openai-chat", provider, model, body: &asked });
-    let other = strict::check(Asked { wire: "morse", provider: "vllm", model: "m", body: &asked });
+    let check = |provider, model| strict::check(Asked { wire: "openai-chat", provider, model: Some(model), body: &asked });
+    let other = strict::check(Asked { wire: "morse", provider: "vllm", model: None, body: &asked });
     expect!["no rules are known for the wire morse"].assert_eq(&other.unwrap_err());
     expect!["no rules are known for the provider nobody: say in this file what it wants"]
         .assert_eq(&check("nobody", "m").unwrap_err());

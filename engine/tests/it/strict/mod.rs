@@ -25,26 +25,27 @@ pub struct Asked<'a> {
     pub wire: &'a str,
     /// The provider, by its name in model ids.
     pub provider: &'a str,
-    /// The name of the model.
-    pub model: &'a str,
+    /// The name of the model, where it is known beside what the body says.
+    pub model: Option<&'a str>,
     pub body: &'a str,
 }
 
 /// Whether the provider accepts the request, or the rule that it breaks.
 pub fn check(asked: Asked<'_>) -> Result<(), String> {
     let body: Value = serde_json::from_str(asked.body).map_err(|error| format!("not JSON: {error}"))?;
+    let model = asked.model.or(body["model"].as_str()).unwrap_or_default();
     match asked.wire {
         "openai-chat" => chat::check(&body)?,
         "openai-responses" => responses::check(&body)?,
         "anthropic-messages" => messages::check(&body)?,
-        "gemini" => gemini::check(asked.model, &body)?,
+        "gemini" => gemini::check(model, &body)?,
         other => return Err(format!("no rules are known for the wire {other}")),
     }
     // Gemini's stands in the address.
     if asked.wire != "gemini" {
-        is(&body["model"], asked.model, "the model")?;
+        is(&body["model"], model, "the model")?;
     }
-    vendors::check(asked.provider, asked.model, &body)
+    vendors::check(asked.provider, model, &body)
 }
 
 type Checked<T = ()> = Result<T, String>;

@@ -35,9 +35,7 @@ impl Asked {
             Wire::Messages => "anthropic-messages",
             Wire::Gemini => "gemini",
         };
-        let named = || serde_json::from_str::<serde_json::Value>(body).ok()?["model"].as_str().map(str::to_owned);
-        let model = self.model.clone().or_else(named).unwrap_or_default();
-        let asked = strict::Asked { wire, provider: &self.provider, model: &model, body };
+        let asked = strict::Asked { wire, provider: &self.provider, model: self.model.as_deref(), body };
         if let Err(rule) = strict::check(asked) {
             panic!("{} would refuse it: {rule}: {body}", self.provider);
         }
