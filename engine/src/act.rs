@@ -3,7 +3,7 @@
 use crate::approval::{self, Standing};
 use crate::engine::{Engine, EngineError, Run};
 use crate::harness::fill;
-use crate::progress::{OpenCall, Output, Progress};
+use crate::progress::{OpenCall, Output, Progress, sent_name};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sandbox::{Environment, SandboxError};
 use std::borrow::Cow;
@@ -106,16 +106,22 @@ async fn perform(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall], standin
 /// Closes calls that are not served any more: what one that had begun did is unknown, and none is begun a second time.
 pub(crate) fn settle(engine: &Engine<'_>, run: &mut Run, calls: &[OpenCall]) -> Result<(), EngineError> {
     for call in calls {
-        let notes = run.progress().harness().notes();
-        let (seq, note) = match call.called {
-            Some(seq) => (seq, notes.interrupted.clone()),
+        let progress = run.progress();
+        let notes = progress.harness().notes();
+        let (status, note) = match approval::standing(progress, call) {
+            // Whenever it was begun, it did nothing.
+            Standing::Denied(why) if call.is_surplus => (Status::Denied, why),
+            _ if call.called.is_some() || progress.is_in_doubt() => (Status::Interrupted, notes.interrupted.clone()),
+            _ => (Status::Interrupted, notes.not_started.clone()),
+        };
+        let seq = match call.called {
+            Some(seq) => seq,
             None => {
-                let note = if run.progress().is_in_doubt() { &notes.interrupted } else { &notes.not_started };
-                let (arguments, note) = (read_arguments(engine, run.progress(), call), note.clone());
-                (run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments, &Standing::Held)))?.seq, note)
+                let arguments = read_arguments(engine, progress, call);
+                run.note(Some(call.reply), What::Called(called(run.progress(), call, &arguments, &Standing::Held)))?.seq
             }
         };
-        run.note(Some(seq), What::Observed(Observed::words(call.id.clone(), Status::Interrupted, note)))?;
+        run.note(Some(seq), What::Observed(Observed::words(call.id.clone(), status, note)))?;
     }
     Ok(())
 }
@@ -147,7 +153,7 @@ pub(crate) fn read_arguments(engine: &Engine<'_>, progress: &Progress, call: &Op
     let notes = progress.harness().notes();
     if !progress.tools().iter().any(|tool| tool.name == call.tool) {
         let tools: Vec<&str> = progress.tools().iter().map(|tool| tool.name.as_str()).collect();
-        return Arguments::Refused(fill(&notes.no_tool, &[("name", &call.tool), ("tools", &tools.join(", "))]));
+        return Arguments::Refused(fill(&notes.no_tool, &[("name", &sent_name(&call.tool)), ("tools", &tools.join(", "))]));
     }
     let refused = |why: &str| Arguments::Refused(fill(&notes.bad_arguments, &[("why", why)]));
     // A tool without arguments may be called with no text at all.

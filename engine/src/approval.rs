@@ -36,8 +36,9 @@ pub enum Standing {
 /// What stands about `call`.
 pub fn standing(progress: &Progress, call: &OpenCall) -> Standing {
     if call.is_surplus {
-        let most = progress.harness().settings().max_calls.to_string();
-        return Standing::Denied(fill(&progress.harness().notes().surplus_call, &[("most", &most)]));
+        let (notes, most) = (progress.harness().notes(), progress.harness().settings().max_calls.to_string());
+        let note = if call.tool == "submit" { &notes.surplus_submit } else { &notes.surplus_call };
+        return Standing::Denied(fill(note, &[("most", &most)]));
     }
     let is_known = progress.tools().iter().any(|tool| tool.name == call.tool);
     let cwd = progress.cwd().unwrap_or(Path::new("/"));

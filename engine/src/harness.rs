@@ -3,6 +3,7 @@
 mod notes;
 mod settings;
 
+use crate::progress::MOST_SENT;
 pub use notes::{Notes, fill};
 use serde::Deserialize;
 pub use settings::{Caps, FoldSettings, LoopSettings, Loops};
@@ -33,6 +34,8 @@ const DEFAULT: &[(&str, &[u8])] = embedded![
     "tools/write/tool.toml",
 ];
 
+/// How far the loop goes.
+const LOOP: &str = "loop.toml";
 /// What the engine tells an agent.
 const NOTES: &str = "notes.toml";
 /// The most that one file of a harness may hold, in bytes.
@@ -117,7 +120,11 @@ impl Harness {
 
     fn with_notes(files: BTreeMap<String, Vec<u8>>, notes: Notes) -> Result<Harness, HarnessError> {
         let manifest: Manifest = parse(&files, "harness.toml")?;
-        let settings = parse(&files, "loop.toml")?;
+        let settings: LoopSettings = parse(&files, LOOP)?;
+        if settings.max_calls.get() > MOST_SENT {
+            let why = format!("`max_calls` is {}, and no more than {MOST_SENT} results of a reply are sent", settings.max_calls);
+            return Err(HarnessError::Content { path: LOOP.to_owned(), why });
+        }
         let system = text(&files, "instructions/system.md")?.to_owned();
         let tree: String = files.iter().map(|(path, bytes)| format!("{path}\0{}\n", Digest::of(bytes))).collect();
         Ok(Harness { name: manifest.name, digest: Digest::of(tree.as_bytes()), files, settings, notes, system })
@@ -262,8 +269,10 @@ mod tests {
             Harness::from_files(files).map(|harness| harness.settings().max_calls.get())
         };
         assert_eq!((with("").unwrap(), with("max_calls = 3\n").unwrap()), (50, 3));
-        let error = with("max_calls = 0\n").unwrap_err().to_string();
-        assert!(error.starts_with("the harness file loop.toml:") && error.contains("nonzero"), "{error}");
+        for (line, why) in [("max_calls = 0\n", "nonzero"), ("max_calls = 129\n", "`max_calls` is 129, and no more than 128")] {
+            let error = with(line).unwrap_err().to_string();
+            assert!(error.starts_with("the harness file loop.toml:") && error.contains(why), "{error}");
+        }
     }
 
     #[test]

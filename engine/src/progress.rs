@@ -17,6 +17,7 @@ use crate::ledger::Ledger;
 use crate::scan::is_call_as_text;
 use crate::{claim, prompt};
 pub use calls::OpenCall;
+pub(crate) use calls::{MOST_SENT, sent_name};
 use conversation::Conversation;
 pub(crate) use history::{History, shortened};
 use model::Transcript;
@@ -131,7 +132,9 @@ impl Progress {
         self.next = event.seq.next();
         self.ledger.fold(event);
         self.rights.fold(event);
-        self.account.fold(event);
+        if !self.is_surplus(event) {
+            self.account.fold(event);
+        }
         match &event.what {
             What::Started(started) => self.start(event.seq, started),
             What::Delivered(delivered) => self.deliver(event.seq, delivered),
@@ -151,6 +154,12 @@ impl Progress {
             self.begin_transcript();
             self.conversation.write();
         }
+    }
+
+    /// Whether it tells that a call begins which is not served, being one too many.
+    fn is_surplus(&self, event: &Event) -> bool {
+        let What::Called(called) = &event.what else { return false };
+        self.conversation.calls().iter().any(|call| call.id == called.id && call.is_surplus)
     }
 
     fn recover(&mut self, recovered: &Recovered) {
@@ -268,6 +277,11 @@ impl Progress {
         };
         self.give_up_calls();
         self.conversation.reply(seq, &replied.parts, self.harness.settings().max_calls.get());
+        let unsent = self.conversation.unsent();
+        if unsent > 0 {
+            let note = fill(&self.harness.notes().unsent_calls, &[("calls", &unsent.to_string())]);
+            self.conversation.tell(&[Part::text(note)]);
+        }
         let text = said(&replied.parts);
         if !text.trim().is_empty() {
             self.answer = Some(text.clone());
@@ -318,7 +332,10 @@ impl Progress {
 
     fn observe(&mut self, seq: Seq, call: Option<Seq>, observed: &Observed) {
         let Some(closed) = self.conversation.observe(&observed.id, observed.status, &observed.content) else { return };
-        self.pairs.add(closed, observed);
+        // Each of many calls that are denied for being too many may well be sent again, and denied again.
+        if !closed.is_surplus {
+            self.pairs.add(closed, observed);
+        }
         if observed.status == Status::Ok
             && let Some(plan) = tools::plan(&closed.tool, &closed.raw)
         {

@@ -15,6 +15,7 @@ mod faults;
 mod folding;
 mod histories;
 mod loops;
+mod many;
 mod models;
 mod pictures;
 mod reach;

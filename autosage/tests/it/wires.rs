@@ -239,30 +239,6 @@ fn a7_a_call_that_fails_takes_no_other_with_it() {
 }
 
 #[test]
-fn a7_calls_beyond_fifty_are_denied_one_by_one() {
-    let number = |number: u32| json!({"id": format!("n{number}"), "name": "bash", "arguments": {"command": format!("echo {number} >> ran")}});
-    let mut calls: Vec<Value> = (1..=52).map(number).collect();
-    calls.push(json!({"id": "bad", "name": "bash", "arguments": "{\"command\": \"ec"}));
-    calls.push(json!({"id": "none", "name": "nothing", "arguments": {}}));
-    calls.push(json!({"id": "done", "name": "submit", "arguments": {"answer": "all of it"}}));
-    let answers = json!([{"calls": calls}, {"calls": [number(51), number(52)]}]).to_string();
-    on_every_wire(|wire| {
-        let played = play("a7-cap", wire, &answers, &[]);
-        played.done();
-        let lines = |last: u32| (1..=last).map(|number| format!("{number}\n")).collect::<String>();
-        assert_eq!(played.place.read("ran"), lines(52), "each was served once, and the rest when it was sent again");
-        let statuses: Vec<Status> = played.observed().iter().map(|observed| observed.status).collect();
-        let expected = [vec![Status::Ok; 50], vec![Status::Denied; 5], vec![Status::Ok; 2]].concat();
-        assert_eq!(statuses, expected);
-        for denied in &played.seen()[50..55] {
-            let words = "Not run: of the calls of one reply the first 50 are served. Send this one again if it is still needed.";
-            assert_eq!(denied, words);
-        }
-        assert_eq!(played.is_paired(wire), 57, "each has its own result, in call order");
-    });
-}
-
-#[test]
 fn a8_a_call_written_as_text_is_no_claim() {
     let text = "<tool_call><function=bash><parameter=command>touch made</parameter></function></tool_call>";
     for wire in Wire::ALL {

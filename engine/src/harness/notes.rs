@@ -48,7 +48,7 @@ notes! {
     account_call,
     /// In the place of the middle of a long message of the person.
     account_cut,
-    /// Below an account that is not shown whole: `{lines}`.
+    /// Above what is shown of an account that is not shown whole: `{lines}`.
     account_left_out,
     /// The claim holds.
     accepted,
@@ -84,6 +84,10 @@ notes! {
     no_tool,
     /// A call stands beyond those of its reply that are served: `{most}`.
     surplus_call,
+    /// A claim stands in a reply of which not all calls are served: `{most}`.
+    surplus_submit,
+    /// Calls of a reply are not even shown, each of which was denied: `{calls}`.
+    unsent_calls,
     /// A call's arguments were not usable: `{why}`.
     bad_arguments,
     /// Above the project's own instructions: `{path}`.

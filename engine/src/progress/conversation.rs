@@ -1,6 +1,6 @@
 //! What the model is told: message after message, each final once the calls before it are closed.
 
-use super::calls::{OpenCall, calls_of};
+use super::calls::{MOST_SENT, OpenCall, calls_of, sent, sent_parts};
 use super::history::{History, Round};
 use super::pictures::Pictures;
 use crate::harness::Notes;
@@ -54,6 +54,11 @@ impl Conversation {
     /// The calls of the last reply.
     pub fn calls(&self) -> &[OpenCall] {
         &self.calls
+    }
+
+    /// How many of them are not sent back, being too many for a message.
+    pub fn unsent(&self) -> usize {
+        self.calls.len().saturating_sub(MOST_SENT)
     }
 
     /// Those of them that have no observation yet, in order.
@@ -159,8 +164,8 @@ impl Conversation {
         self.pictures.accept();
         self.calls = calls_of(seq, parts, most);
         self.history.rounds.push(Round { reply: seq, at: self.history.messages.len(), calls: Vec::new() });
-        let sent = |call: &OpenCall| SentCall { id: call.id.clone(), name: call.tool.clone(), arguments: call.raw.clone() };
-        self.history.messages.push(Message::Reply { parts: parts.to_vec(), calls: self.calls.iter().map(sent).collect() });
+        let calls = self.calls.iter().take(MOST_SENT).map(sent).collect();
+        self.history.messages.push(Message::Reply { parts: sent_parts(parts), calls });
     }
 
     /// A call is about to be served. Answers with it, if it is one of the last reply and was not begun before.
@@ -173,9 +178,9 @@ impl Conversation {
         }
         // Later requests carry `{}` for arguments that were not usable, so that no server chokes on them.
         if called.arguments.is_none()
-            && let Some(calls) = self.sent_calls()
+            && let Some(call) = self.sent_calls().and_then(|calls| calls.get_mut(index))
         {
-            calls[index].arguments = "{}".to_owned();
+            call.arguments = "{}".to_owned();
         }
         self.calls.get(index)
     }
@@ -214,7 +219,7 @@ impl Conversation {
             let (status, content) = call.result.as_ref()?;
             Some(Message::Result { id: call.id.clone(), status: *status, content: self.pictures.sent(content) })
         };
-        self.history.messages.extend(self.calls.iter().filter_map(result));
+        self.history.messages.extend(self.calls.iter().take(MOST_SENT).filter_map(result));
         self.history.messages.append(&mut self.held);
     }
 }

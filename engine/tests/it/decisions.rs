@@ -190,19 +190,19 @@ fn a_claim_that_was_judged_for_good_ends_the_run_whatever_follows_in_its_reply()
 #[test]
 fn calls_beyond_those_of_a_reply_that_are_served_are_denied_whatever_they_are() {
     let story = || Story::with(frugal(), started(Limits::default(), Vec::new()));
-    // A claim is judged after all others, but not one that is itself too many.
+    // A claim is none where other calls of its reply are not served.
     let claims = story().called(&["submit {\"answer\":\"a\"}", "bash {}", "submit {\"answer\":\"b\"}", "nothing {}"]);
     let standings: Vec<_> = claims.progress.open_calls().map(|call| engine::standing(&claims.progress, call)).collect();
-    assert_eq!(standings[..2], [Standing::Held, Standing::Held]);
-    let words = "Not run: of the calls of one reply the first 2 are served. Send this one again if it is still needed.";
-    assert_eq!(standings[2..], [Standing::Denied(words.to_owned()), Standing::Denied(words.to_owned())]);
-    after(&claims, expect!["serve c1_1"]);
-    let claims = claims.began(1).observed(1, Status::Ok);
+    let call = "Not run: of the calls of one reply the first 2 are served. Send this one again if it is still needed.";
+    let claim = "Not accepted: this reply makes more calls than the 2 that are served. See to the others, then claim again.";
+    let denied = |words: &str| Standing::Denied(words.to_owned());
+    assert_eq!(standings, [denied(claim), Standing::Held, denied(claim), denied(call)]);
+    after(&claims, expect!["serve c1_0"]);
+    let claims = claims.began(0).observed(0, Status::Denied).began(1).observed(1, Status::Ok);
     after(&claims, expect!["serve c1_2"]);
     let claims = claims.began(2).observed(2, Status::Denied).began(3).observed(3, Status::Denied);
     assert_eq!(claims.progress.answer(), None, "what is denied is no answer");
-    after(&claims, expect!["verify c1_0"]);
-    after(&claims.began(0).observed(0, Status::Ok), expect!["finish done"]);
+    after(&claims, expect!["think, 1000 tokens at most"]);
     // Nobody is asked for what is one too many, and a later reply has its own two.
     let wish = "bash {\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
     let many =

@@ -318,7 +318,7 @@ fn the_histories_hold_what_they_are_made_for() {
     // About half of what was counted when this was written.
     for (what, least) in [
         (SIDE_BY_SIDE, 40),
-        (TOO_MANY, 30),
+        (TOO_MANY, 15),
         (INTERRUPT, 75),
         ("one after a reply", 25),
         ("one before any call is observed", 4),

@@ -13,7 +13,10 @@ use trace::{
 };
 
 /// Neighbouring calls of `read` are served side by side.
-const NAMES: [&str; 6] = ["bash", "read", "read", "read", "submit", "nothing"];
+const NAMES: [&str; 6] = ["bash", "read", "read", "read", "submit", UNKNOWN[0]];
+/// What is the name of no tool, and mostly of none that a provider takes.
+const UNKNOWN: [&str; 4] =
+    ["nothing", "bash.run now!", "", "a_name_that_is_longer_than_the_sixty_four_letters_that_any_provider_takes_at_most"];
 const IDS: [&str; 3] = ["", "a", "b"];
 const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
 pub const WISH: &str = "{\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
@@ -134,6 +137,12 @@ impl World {
         }
     }
 
+    /// The name of a tool.
+    fn name(&mut self) -> String {
+        let name = NAMES[self.choices.below(NAMES.len())];
+        if name == UNKNOWN[0] { UNKNOWN[self.choices.below(UNKNOWN.len())].to_owned() } else { name.to_owned() }
+    }
+
     pub fn parts(&mut self) -> Vec<Said> {
         let mut parts = Vec::new();
         if self.choices.below(3) == 0 {
@@ -145,9 +154,11 @@ impl World {
             parts.push(thought(self.story.progress.model().unwrap()));
         }
         for _ in 0..self.choices.below(4) {
-            let (id, name) = (IDS[self.choices.below(3)].to_owned(), NAMES[self.choices.below(NAMES.len())].to_owned());
+            let (id, name) = (IDS[self.choices.below(3)].to_owned(), self.name());
             let arguments = ARGUMENTS[self.choices.below(4)].to_owned();
-            parts.push(Said::Call { id, name, arguments });
+            // Now and then there are more than one message may hold.
+            let times = if name == UNKNOWN[1] { 131 } else { 1 };
+            parts.extend(std::iter::repeat_n(Said::Call { id, name, arguments }, times));
         }
         if self.choices.below(8) == 0 {
             parts.push(Said::Cut { name: "bash".into(), raw: "{\"comm".into() });
@@ -298,7 +309,7 @@ impl World {
             }
             5 | 6 => {
                 let raw = ARGUMENTS[self.choices.below(3)].to_owned();
-                let (tool, arguments) = (NAMES[self.choices.below(NAMES.len())].to_owned(), serde_json::from_str(&raw).ok());
+                let (tool, arguments) = (self.name(), serde_json::from_str(&raw).ok());
                 What::Called(Called { id, tool, raw, arguments, ..crate::story::called() })
             }
             7..=9 => What::Observed(Observed::words(id, status, "seen")),

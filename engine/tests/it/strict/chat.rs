@@ -3,6 +3,9 @@
 use super::{Checked, Open, answer, arguments, at_least, data_url, is, list, name, object, schema, text};
 use serde_json::Value;
 
+/// "Expected an array with maximum length 128" (`array_above_max_length`, github.com/pydantic/pydantic-ai/issues/1105).
+const MOST_CALLS: usize = 128;
+
 pub(super) fn check(body: &Value) -> Checked {
     let limits = ["max_tokens", "max_completion_tokens"];
     let optional = ["stream", "stream_options", "reasoning_effort", "response_format", "tools", limits[0], limits[1]];
@@ -83,11 +86,15 @@ fn assistant(message: &Value, open: &mut Open) -> Checked {
     if !message["content"].is_null() {
         text(&message["content"], "a reply")?;
     }
-    for call in list(calls, "tool_calls")? {
+    let calls = list(calls, "tool_calls")?;
+    if calls.len() > MOST_CALLS {
+        return Err(format!("{} calls in one message", calls.len()));
+    }
+    for call in calls {
         object(call, "a call", &["id", "type", "function"], &[])?;
         is(&call["type"], "function", "the type of a call")?;
         object(&call["function"], "a called function", &["name", "arguments"], &[])?;
-        text(&call["function"]["name"], "the name of a call")?;
+        name(&call["function"]["name"], "the name of a call")?;
         arguments(&call["function"]["arguments"])?;
         open.call(name(&call["id"], "the id of a call")?)?;
     }

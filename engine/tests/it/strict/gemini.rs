@@ -126,7 +126,7 @@ fn call(part: &Value) -> Checked<(Option<&str>, &str)> {
     if !call["args"].is_object() {
         return Err(format!("arguments that are no object: {}", call["args"]));
     }
-    Ok((call.get("id").map(|id| words(id, "the id of a call")).transpose()?, words(&call["name"], "the name of a call")?))
+    Ok((call.get("id").map(|id| words(id, "the id of a call")).transpose()?, name(&call["name"], "the name of a call")?))
 }
 
 fn picture_of(part: &Value) -> Checked {
@@ -140,5 +140,5 @@ fn result(part: &Value) -> Checked<(Option<&str>, &str)> {
     let result = object(&part["functionResponse"], "the response of a function", &["name", "response"], &["id", "parts"])?;
     object(&result["response"], "a response", &[], &["output", "error"])?;
     result.get("parts").map_or(Ok(()), |parts| list(parts, "the parts of a result")?.iter().try_for_each(picture_of))?;
-    Ok((result.get("id").map(|id| words(id, "the id of a result")).transpose()?, words(&result["name"], "the name of a result")?))
+    Ok((result.get("id").map(|id| words(id, "the id of a result")).transpose()?, name(&result["name"], "the name of a result")?))
 }

@@ -129,7 +129,7 @@ fn assistant(blocks: &[Value], open: &mut Open) -> Checked {
             }
             "tool_use" => {
                 object(block, "a call", &["type", "id", "name", "input"], &[])?;
-                text(&block["name"], "the name of a call")?;
+                name(&block["name"], "the name of a call")?;
                 object(&block["input"], "the input of a call", &[], &keys(&block["input"]))?;
                 open.call(name(&block["id"], "the id of a call")?)?;
             }

@@ -72,7 +72,7 @@ pub(super) fn check(body: &Value) -> Checked {
             }
             ("function_call", None) => {
                 object(item, "a call", &["type", "call_id", "name", "arguments"], &[])?;
-                text(&item["name"], "the name of a call")?;
+                name(&item["name"], "the name of a call")?;
                 arguments(&item["arguments"])?;
                 open.call(name(&item["call_id"], "the id of a call")?)?;
                 reasoning = None;
