@@ -1,11 +1,13 @@
 //! A run as a person reads it: from events to lines of text. The live view, the plain progress lines and `show` share it.
 
 mod calls;
+mod denied;
 mod pictures;
 mod room;
 mod waits;
 
 use self::calls::Texts;
+use self::denied::Denied;
 use self::pictures::Refusal;
 pub use self::waits::left;
 use super::inline::Inline;
@@ -64,6 +66,7 @@ pub struct Story {
     /// Whether it stands beside the story all the time, so that its changes are not told.
     plan_apart: bool,
     texts: Texts,
+    denied: Denied,
     refusal: Refusal,
     /// How pictures are shown besides being named.
     inline: Option<Inline>,
@@ -98,6 +101,7 @@ impl Story {
             plan_changed: false,
             plan_apart: false,
             texts: Texts::default(),
+            denied: Denied::default(),
             refusal: Refusal::default(),
             inline: None,
         };
@@ -152,7 +156,7 @@ impl Story {
             );
             format!("{headline}{}", self.paint(Look::Dim, "  begun, and not answered yet\n"))
         });
-        headlines.collect::<String>() + &self.how_to_answer()
+        self.more_denied(self.denied.more()) + &headlines.collect::<String>() + &self.how_to_answer()
     }
 
     /// The question that waits for an answer.
@@ -170,7 +174,9 @@ impl Story {
     pub fn tell(&mut self, event: &Event) -> String {
         self.questions.fold(event);
         let refusal = self.refusal.fold(event);
-        match &event.what {
+        let denied = self.denied.fold(event);
+        let more = self.more_denied(denied);
+        more + &match &event.what {
             What::Started(started) => {
                 self.run = Some(started.run.clone());
                 self.window = (started.model.window(), engine::reply_room(&started.model, started.model.window()));
@@ -193,7 +199,7 @@ impl Story {
             }
             What::Observed(observed) => {
                 let called = event.cause.and_then(|call| self.open.remove(&call));
-                called.map(|called| self.observed(&called, observed)).unwrap_or_default()
+                called.filter(|_| self.denied.more() == 0).map(|called| self.observed(&called, observed)).unwrap_or_default()
             }
             What::Verified(verified) => {
                 // What its call is told of the verdict would be the same once more.
@@ -315,12 +321,9 @@ impl Story {
 
     /// A claim is told when it is made: the checks speak next.
     fn claim(&self, called: &Called) -> String {
-        match (called.tool.as_str(), argument(called, "answer")) {
-            ("submit", Some(answer)) => {
-                format!("{}{}\n", self.paint(Look::Command, "submit\n"), self.prose(answer.trim(), usize::MAX, ""))
-            }
-            _ => String::new(),
-        }
+        claimed(called).map_or_else(String::new, |answer| {
+            format!("{}{}\n", self.paint(Look::Command, "submit\n"), self.prose(answer.trim(), usize::MAX, ""))
+        })
     }
 
     fn verified(&self, verified: &Verified) -> String {
@@ -422,6 +425,11 @@ pub fn folding(folded: &Folded) -> String {
         Method::Ledger { replies, .. } => format!(", {} told in an account", counted(*replies, "turn")),
     };
     format!("folded: {} → {} tokens{shortened}{account}", grouped(folded.before), grouped(folded.after))
+}
+
+/// The answer that a call claims to be the right one.
+fn claimed(called: &Called) -> Option<&str> {
+    argument(called, "answer").filter(|_| called.tool == "submit")
 }
 
 /// An argument of a call, where it is text.

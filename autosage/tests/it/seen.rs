@@ -1,7 +1,7 @@
 //! What a person sees of a run: plans, changes of files, and what calls them back to the terminal.
 
 use crate::support::Place;
-use crate::support::server::{Server, call};
+use crate::support::server::{Answer, Server, call};
 use crate::support::terminal::Typed;
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -143,4 +143,82 @@ fn nothing_rings_where_it_is_not_wanted() {
         let out = called_back(name, &variables, config);
         assert!(!out.contains('\u{7}') && !out.contains("\u{1b}]"), "{name}: {out:?}");
     }
+}
+
+#[test]
+fn calls_that_are_denied_in_the_same_words_are_told_once_and_a_claim_among_them_once() {
+    let flood = || {
+        let mut calls: Vec<Value> =
+            (0..54).map(|n| call("bash", json!({"command": format!("echo {n}")})).calls.remove(0)).collect();
+        calls.push(call("submit", json!({"answer": "The notes are mended."})).calls.remove(0));
+        calls.push(call("bash", json!({"command": "echo after"})).calls.remove(0));
+        Answer { calls, ..Answer::default() }
+    };
+    let told = |columns: u16| {
+        let (place, server) = (Place::new(&format!("denied-{columns}")), Server::start(vec![flood()]));
+        let work = place.work().display().to_string();
+        let live = place.at_terminal_of(columns, &run(&place, &server, &work), &[], &[("\n› ", &|| "/quit\n")]);
+        assert_eq!(live.code, 0, "{}", live.out);
+        let shown = place.at_terminal_of(columns, &["show", "--last"], &[], &[]);
+        let from = |text: &str| text[text.find("$ echo 49\n").unwrap()..text.rfind("done · ").unwrap()].to_owned();
+        assert_eq!(from(&live.out), from(&shown.out));
+        assert!(from(&shown.out).lines().all(|line| line.chars().count() <= columns.into()), "{}", shown.out);
+        let events = place.start(&["show", "--last", "--events"]).out;
+        assert_eq!((events.matches(" denied · ").count(), events.matches(" ok · ").count()), (6, 50), "nothing is left out");
+        from(&live.out)
+    };
+    expect![[r#"
+        $ echo 49
+          49
+
+        $ echo 50
+          Not run: of the calls of one reply the first 50 are
+          served. Send this one again if it is still needed.
+          denied
+
+        … 3 more calls, denied in the same words
+
+        submit
+        The notes are mended.
+
+          Not accepted: this reply makes more calls than the 50 that
+          are served. See to the others, then claim again.
+          denied
+
+        $ echo after
+          Not run: of the calls of one reply the first 50 are
+          served. Send this one again if it is still needed.
+          denied
+
+        Done.
+
+    "#]]
+    .assert_eq(&told(60));
+    expect![[r#"
+        $ echo 49
+          49
+
+        $ echo 50
+          Not run: of the calls of one reply the first 50 are served. Send this one again if it is still
+          needed.
+          denied
+
+        … 3 more calls, denied in the same words
+
+        submit
+        The notes are mended.
+
+          Not accepted: this reply makes more calls than the 50 that are served. See to the others, then
+          claim again.
+          denied
+
+        $ echo after
+          Not run: of the calls of one reply the first 50 are served. Send this one again if it is still
+          needed.
+          denied
+
+        Done.
+
+    "#]]
+    .assert_eq(&told(120));
 }

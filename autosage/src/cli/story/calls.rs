@@ -1,6 +1,6 @@
 //! Calls in a story: what each was and what came of it. Changes of files are told as what went and what came.
 
-use super::{COMMAND_LINES, Look, OUTPUT_LINES, Story, argument, capped, headline};
+use super::{COMMAND_LINES, Look, OUTPUT_LINES, Story, argument, capped, claimed, headline};
 use crate::cli::hunk::{Mark, hunk};
 use crate::cli::plan;
 use crate::cli::prose::{clean, cut_to, length};
@@ -65,7 +65,11 @@ impl Story {
         }
         // As a shell shows it.
         let headline = headline(&called.tool, called.arguments.as_ref(), &called.raw).replace('\n', "\n> ");
-        let mut text = self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, ""));
+        // A claim was told when it was made.
+        let mut text = match claimed(called) {
+            Some(_) => String::new(),
+            None => self.paint(Look::Command, &self.lines(&headline, COMMAND_LINES, "")),
+        };
         let words = text_of(&observed.content);
         let exit = observed.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
         // The agent is told the exit code in its own line; a person is told once, in red.
@@ -73,7 +77,12 @@ impl Story {
             Some(exit) => words.trim_end().strip_suffix(&format!("[{exit}]")).unwrap_or(&words).trim_end(),
             None => words.trim_end(),
         };
-        text.push_str(&self.paint(Look::Dim, &self.lines(words, OUTPUT_LINES, "  ")));
+        // Why something is denied is a sentence of ours, not an output.
+        let words = match observed.status {
+            Status::Denied => self.prose(words, OUTPUT_LINES, "  "),
+            _ => self.lines(words, OUTPUT_LINES, "  "),
+        };
+        text.push_str(&self.paint(Look::Dim, &words));
         text.push_str(&self.pictures(&observed.content));
         if observed.status != Status::Ok {
             // Where a call was cut off, its length says nothing.
