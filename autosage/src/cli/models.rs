@@ -1,118 +1,28 @@
 //! `autosage models`: what is known about models, what a run would use, and whether it works.
 
-use super::args::{CheckArgs, ListArgs, ModelArgs, ModelsArgs, ModelsCommand, PlaceArgs, ShowModelArgs};
+mod list;
+
+use super::args::{CheckArgs, ModelArgs, ModelsArgs, ModelsCommand, PlaceArgs, ShowModelArgs};
 use super::config::Config;
 use super::failure::Failure;
 use super::finding::{self, Finding, State};
 use super::print;
-use super::prose::{clean, counted, grouped, length};
+use super::prose::{clean, grouped, length, wrapped};
 use super::session::runtime;
 use super::thinker::{self, Candidate, KeyState};
+use super::view::room;
 use crate::Parts;
-use model::catalog::{self, Known};
-use model::{Checked, KeyUse};
+use model::Checked;
 use serde::Serialize;
 use trace::{Cost, FaultClass, ModelSpec, Price};
 
 /// Lists, shows or checks models. The exit code of a check is 4 where anything does not work.
 pub fn models(args: ModelsArgs, config: &Config, parts: &Parts) -> Result<u8, Failure> {
     match args.command.unwrap_or(ModelsCommand::List(args.list)) {
-        ModelsCommand::List(args) => Ok(list(&args, config, parts)),
+        ModelsCommand::List(args) => Ok(list::list(&args, config, parts)),
         ModelsCommand::Show(args) => show(&args, config, parts),
         ModelsCommand::Check(args) => check(&args, config, parts),
     }
-}
-
-/// A model of the list.
-#[derive(Serialize)]
-struct Listed<'a> {
-    id: String,
-    context: Option<u64>,
-    max_output: Option<u64>,
-    /// In nano-dollars a token.
-    price: Option<Price>,
-    reasons: Option<bool>,
-    images: Option<bool>,
-    structured: Option<bool>,
-    key_var: &'a str,
-    /// Whether it is set, or not needed.
-    key: bool,
-    source: Option<&'a str>,
-    read: Option<&'a str>,
-}
-
-impl<'a> Listed<'a> {
-    fn of(known: &'a Known, parts: &Parts) -> Option<Listed<'a>> {
-        let id = known.to_string();
-        let provider = catalog::provider_of(&id).ok()?;
-        let key_var = thinker::own_variable(provider, parts);
-        let key = provider.key == KeyUse::Optional || parts.variable(key_var).is_some();
-        Some(Listed {
-            context: known.context,
-            max_output: known.max_output,
-            price: known.price(),
-            reasons: known.reasons,
-            images: known.images,
-            structured: known.structured,
-            key_var,
-            key,
-            source: known.source.as_deref(),
-            read: known.read.as_deref(),
-            id,
-        })
-    }
-
-    fn line(&self) -> [String; 8] {
-        let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
-        let [input, cached, output] = match self.price {
-            Some(price) => [price.input, price.cached, price.output].map(dollars),
-            None => ["?", "?", "?"].map(str::to_owned),
-        };
-        let pictures = match self.images {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "?",
-        };
-        let key = if self.key { "there".to_owned() } else { format!("{} is not set", self.key_var) };
-        let id = self.id.clone();
-        [id, number(self.context), number(self.max_output), input, cached, output, pictures.to_owned(), key]
-    }
-}
-
-fn list(args: &ListArgs, config: &Config, parts: &Parts) -> u8 {
-    let wanted = args.text.as_deref().unwrap_or_default().to_lowercase();
-    let fits = |listed: &Listed<'_>| listed.id.to_lowercase().contains(&wanted);
-    let listed: Vec<Listed<'_>> =
-        config.catalog.models().iter().filter_map(|known| Listed::of(known, parts)).filter(fits).collect();
-    if args.json {
-        // Plain texts and numbers always become JSON.
-        let lines = listed.iter().map(|listed| serde_json::to_string(listed).unwrap_or_default() + "\n");
-        print(&parts.out, &lines.collect::<String>());
-        return 0;
-    }
-    let head = ["model", "window", "output", "$ in", "cached", "$ out", "pictures", "key"].map(str::to_owned);
-    let rows: Vec<[String; 8]> = std::iter::once(head).chain(listed.iter().map(Listed::line)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 8] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().enumerate().map(|(column, cell)| match column {
-            0 => format!("{cell:<width$}", width = widths[0]),
-            7 => cell.clone(),
-            _ => format!("{cell:>width$}", width = widths[column]),
-        });
-        text.push_str(&clean(&cells.collect::<Vec<_>>().join("  ")));
-        text.push('\n');
-    }
-    print(&parts.out, &text);
-    let count = counted(listed.len() as u64, "model");
-    let told = format!(
-        "{count}; prices are dollars for a million tokens. Any other name is sent as it is.\n\
-         {name} models show PROVIDER/NAME says where a row was read, {name} models check PROVIDER/NAME whether it works.\n",
-        name = parts.name
-    );
-    print(&parts.err, &told);
-    0
 }
 
 /// Dollars for a million tokens, from nano-dollars a token.
@@ -186,9 +96,23 @@ fn show(args: &ShowModelArgs, config: &Config, parts: &Parts) -> Result<u8, Fail
         ("keeps to a schema", or_unknown(spec.structured).to_owned()),
         ("read in", read),
     ];
-    let lines: String = lines.iter().map(|(name, said)| format!("  {name:<18} {}\n", clean(said))).collect();
-    print(&parts.out, &format!("{}\n{lines}", clean(&spec.id)));
+    let told = |(name, said): &(&str, String)| two_columns(name, &clean(said), room(parts));
+    print(&parts.out, &format!("{}\n{}", clean(&spec.id), lines.iter().map(told).collect::<String>()));
     Ok(0)
+}
+
+/// A name and what is said of it, in a column of its own or, where there is little room, below it.
+fn two_columns(name: &str, said: &str, width: Option<usize>) -> String {
+    const NAMES: usize = 21;
+    const SOME_WORDS: usize = 30;
+    let (first, margin) = match width {
+        Some(width) if width < NAMES + SOME_WORDS => (format!("  {name}\n"), 4),
+        _ => (String::new(), NAMES),
+    };
+    let mut name = if first.is_empty() { format!("  {name}") } else { String::new() };
+    let lines = wrapped(said, width.map_or(usize::MAX, |width| width.saturating_sub(margin).max(1)));
+    let line = |line: String| format!("{:<margin$}{line}\n", std::mem::take(&mut name));
+    first + &lines.into_iter().map(line).collect::<String>()
 }
 
 fn pictures_at_once(spec: &ModelSpec) -> String {

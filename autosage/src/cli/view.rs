@@ -266,6 +266,11 @@ pub fn pictures(folder: &Path, parts: &Parts) -> Option<Inline> {
     Some(Inline { protocol, blobs: trace::blobs(folder) })
 }
 
+/// The columns of the terminal; `None` where there is none, and nothing has to be cut or broken.
+pub fn room(parts: &Parts) -> Option<usize> {
+    (parts.person == Person::AtTerminal).then(|| Size::of_terminal().columns)
+}
+
 /// Whether standard error takes colours, and how wide it is.
 pub fn look(parts: &Parts) -> (Colour, usize) {
     let colour = match (parts.person, parts.variable("NO_COLOR"), parts.variable("TERM")) {

@@ -209,3 +209,32 @@ fn the_keys_of_a_table_are_told_whole_in_the_help_and_in_the_example() {
         assert_eq!(told, keys);
     }
 }
+
+#[test]
+fn a_narrow_terminal_breaks_no_words_and_no_numbers() {
+    let place = Place::new("narrow");
+    let server = Server::start(Vec::new());
+    let work = place.work().display().to_string();
+    let task = "a task that is longer than a narrow terminal is wide, and is cut";
+    assert_eq!(place.start(&[&["run", task], &place.arguments(&server, &work)[..]].concat()).code, 0);
+    let show = ["models", "show", "anthropic/claude-opus-5-5"];
+    for columns in [40, 60, 80, 100] {
+        let told = |args: &[&str]| {
+            let out = place.at_terminal_of(columns, args, &[], &[]).out;
+            assert!(out.lines().all(|line| line.chars().count() <= columns.into()), "{columns}: {out}");
+            out
+        };
+        let words = |out: &str| out.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let (list, piped) = (words(&told(&["models", "list", "gpt-6"])), place.start(&["models", "list", "gpt-6"]));
+        let known = words(&format!("{}{} yes no ", piped.out, piped.err));
+        assert!(list.iter().all(|word| known.contains(word)), "{columns}: {list:?}");
+        assert!(["window", "$", "key", "openai/gpt-6-sol"].iter().all(|word| list.iter().any(|other| other == word)), "{list:?}");
+        assert_eq!(words(&told(&show)).concat(), words(&place.start(&show).out).concat(), "nothing is left out");
+        let runs = told(&["runs"]);
+        let runs = words(&runs).join(" ");
+        assert!(runs.contains(" done 1 turn ") && runs.contains("a task that is"), "{columns}: {runs}");
+        assert!(columns < 60 || runs.contains(" unpriced "), "{columns}: {runs}");
+    }
+    let piped = place.start(&["runs"]).out;
+    assert!(piped.contains(task) && piped.lines().count() == 1, "what is no terminal is not cut: {piped}");
+}
