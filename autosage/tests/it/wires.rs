@@ -1,10 +1,10 @@
 //! What servers do wrong, on every wire and through the real binary. Each test first asserts that the fault was served.
 
 use crate::scenarios::every_body_extends_the_one_before;
-use crate::support::server::{Answer, Server, Wire};
+use crate::support::server::{Answer, Server, Wire, call};
 use crate::support::{Called, Place, on_every_wire, script};
 use serde_json::{Value, json};
-use trace::{Event, Observed, Replied, Said, Status, What, text_of};
+use trace::{Digest, Event, Observed, Replied, Said, Status, What, text_of};
 
 /// What came of a run.
 pub struct Played {
@@ -335,7 +335,7 @@ fn a_stream_that_stands_still_ends_with_the_runs_time() {
 }
 
 #[test]
-fn b9_each_request_extends_the_one_before_and_d4_none_is_made_aside() {
+fn b9_each_request_extends_the_one_before() {
     let step =
         |command: &str| Answer { calls: vec![json!({"name": "bash", "arguments": {"command": command}})], ..Answer::default() };
     for wire in Wire::ALL {
@@ -357,6 +357,48 @@ fn b9_each_request_extends_the_one_before_and_d4_none_is_made_aside() {
             assert!(if wire == Wire::Messages { (1..=4).contains(&marks) } else { marks == 0 }, "{marks} marks");
         }
     }
+}
+
+/// Where others make requests aside, for a title, a summary or a look for loops: a long run that plans, goes in a circle, is
+/// folded, checked and held to a schema. Whatever is asked beyond its own requests gets no answer.
+#[test]
+fn d4_no_request_is_made_aside_so_that_none_can_block_the_run() {
+    let step = |command: String| call("bash", json!({"command": command}));
+    let flood = |n: usize| {
+        let calls = (0..8).flat_map(|call| step(format!("yes 'line of {n}.{call}' | head -c 1100")).calls);
+        Answer { calls: calls.collect(), ..Answer::default() }
+    };
+    let plan = call("plan", json!({"items": [{"text": "count", "status": "doing"}]}));
+    let steps = (0..30).map(|n| step(format!("echo {n}"))).chain((0..10).map(flood));
+    let circle = (0..6).map(|_| step("cat notes.txt".to_owned()));
+    let answer = Answer { text: Some(r#"{"counted": 40}"#.to_owned()), ..Answer::default() };
+    let own: Vec<Answer> = [plan].into_iter().chain(steps).chain(circle).chain([answer]).collect();
+    let schema = json!({"type": "object", "properties": {"counted": {"type": "integer"}}, "required": ["counted"]});
+    on_every_wire(|wire| {
+        let script = own.iter().cloned().chain((0..9).map(|_| Answer { hang: true, ..Answer::default() }));
+        let (place, server) = (Place::new(&format!("d4-{wire:?}")), Server::start(script.collect()));
+        let (work, file) = (place.work().display().to_string(), place.home().with_file_name("schema.json"));
+        std::fs::write(&file, schema.to_string()).unwrap();
+        let file = file.display().to_string();
+        let mut args = vec!["run", "count", "--check", "true", "--output-schema", &file, "--context", "12000"];
+        args.extend(place.arguments_on(wire, &server, &work));
+        let called = place.start(&[&args[..], &["--max-time", "120s"]].concat());
+        assert_eq!((called.code, called.out.trim_end()), (0, r#"{"counted": 40}"#), "{wire:?}: {}", called.err);
+        let (bodies, events) = (server.bodies(), place.events());
+        let asked: Vec<Digest> = events.iter().filter_map(asked).collect();
+        assert_eq!((server.faults(), bodies.len()), (0, own.len()), "{wire:?}: nothing more was asked");
+        assert_eq!(
+            bodies.iter().map(|body| Digest::of(body.as_bytes())).collect::<Vec<_>>(),
+            asked,
+            "{wire:?}: each is an event"
+        );
+        assert!(events.iter().any(|event| matches!(event.what, What::Folded(_))), "{wire:?}: it was folded");
+        assert!(bodies.iter().any(|body| body.contains("You go in a circle")), "{wire:?}: it was warned");
+    });
+}
+
+fn asked(event: &Event) -> Option<Digest> {
+    if let What::Asked(asked) = &event.what { Some(asked.prompt) } else { None }
 }
 
 #[test]
