@@ -20,9 +20,8 @@ pub struct Folds {
     /// Tokens of all requests against those of a window that slides: each request of that has the task and as many of the
     /// last whole rounds as fit beside the room for a reply.
     pub to_sliding: f64,
-    /// The part of a request that a cache served, right before a fold and right after: medians.
-    pub cached_before: f64,
-    pub cached_after: f64,
+    /// The part of a request that a cache served, right before each fold and right after it.
+    pub cached_at: Vec<[f64; 2]>,
     /// The same over the whole run.
     pub cached: f64,
     /// Requests that do not extend the one before though nothing was folded between, or whose head changed, or that have a
@@ -105,8 +104,7 @@ fn once(setting: &Setting) -> anyhow::Result<(Folds, Vec<f64>)> {
         ms: median(costs.iter().copied()),
         most_ms: most(&costs),
         to_sliding: all.input as f64 / sliding(&sent, window - window / 4) as f64,
-        cached_before: median(after.iter().map(|&at| share(sent[at - 1].used))),
-        cached_after: median(after.iter().map(|&at| share(sent[at].used))),
+        cached_at: after.iter().map(|&at| [at - 1, at].map(|at| share(sent[at].used))).collect(),
         cached: share(all),
         broken: (0..sent.len()).filter(|&at| is_broken(at)).count(),
     };

@@ -2,7 +2,7 @@
 
 use super::folds::Folds;
 use super::long::Long;
-use super::once::Figures;
+use super::once::{Figures, median};
 use super::record::{Length, Lengths};
 use super::{Durability, Report, Way, Wire};
 use std::fmt::Display;
@@ -13,6 +13,7 @@ pub fn table(report: &Report) -> String {
     text += &ways(report);
     text += &format!("\nown time around a turn, `process`\n\n{}", long(&report.long));
     text += &format!("\nfolding\n\n{}", folds(&report.folds));
+    text += &format!("\ncached before and after each fold\n\n{}", cached_at(&report.folds));
     text += &format!("\nthe record\n\n{}", lengths(&report.lengths));
     text += &format!("\nthe walls and the disk\n\n{}\n", walls(report));
     let broken = report.ways.iter().flat_map(|way| &way.median.broken).cloned();
@@ -77,8 +78,12 @@ fn long(long: &[Long]) -> String {
     drawn(["wire".to_owned()].into_iter().chain(turns).chain(rest).collect(), rows)
 }
 
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
 fn folds(folds: &[Folds]) -> String {
-    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    let cached = |folds: &Folds, which: usize| percent(median(folds.cached_at.iter().map(|at| at[which])));
     let row = |folds: &Folds| {
         vec![
             wire(folds.wire).to_owned(),
@@ -87,8 +92,8 @@ fn folds(folds: &[Folds]) -> String {
             ms(folds.ms),
             ms(folds.most_ms),
             ratio(folds.to_sliding, 1.0),
-            percent(folds.cached_before),
-            percent(folds.cached_after),
+            cached(folds, 0),
+            cached(folds, 1),
             percent(folds.cached),
             folds.broken.to_string(),
         ]
@@ -97,6 +102,18 @@ fn folds(folds: &[Folds]) -> String {
     let head =
         ["wire", "turns", "folds", "a fold", "the longest", "sent to sliding", "cached before", "after", "in all", "broken"];
     drawn(head.map(str::to_owned).into(), folds.iter().map(row).chain([goal]).collect())
+}
+
+/// What a cache served of the requests around each fold, a row for the first of each wire, the second, and so on.
+fn cached_at(folds: &[Folds]) -> String {
+    let most = folds.iter().map(|folds| folds.cached_at.len()).max().unwrap_or_default();
+    let cell = |folds: &Folds, at: usize| match folds.cached_at.get(at) {
+        Some([before, after]) => format!("{} → {}", percent(*before), percent(*after)),
+        None => String::new(),
+    };
+    let row = |at: usize| [(at + 1).to_string()].into_iter().chain(folds.iter().map(|folds| cell(folds, at))).collect();
+    let head = ["fold".to_owned()].into_iter().chain(folds.iter().map(|folds| wire(folds.wire).to_owned()));
+    drawn(head.collect(), (0..most).map(row).collect())
 }
 
 fn lengths(lengths: &Lengths) -> String {
@@ -202,8 +219,7 @@ mod tests {
                 ms: 2.0,
                 most_ms: 3.5,
                 to_sliding: 0.75,
-                cached_before: 0.99,
-                cached_after: 0.25,
+                cached_at: vec![[0.98, 0.25], [0.99, 0.2], [0.995, 0.3]],
                 cached: 0.9875,
                 broken: 0,
             }],
@@ -247,6 +263,14 @@ mod tests {
             |------|------:|------:|-------:|------------:|----------------:|--------------:|-------:|-------:|-------:|
             | chat |  2000 |    14 | 2.0 ms |      3.5 ms |            0.75 |        99.0 % | 25.0 % | 98.8 % |      0 |
             | goal |       |       |   5 ms |        5 ms |            1.30 |               |        |        |      0 |
+
+            cached before and after each fold
+
+            | fold |            chat |
+            |------|----------------:|
+            | 1    | 98.0 % → 25.0 % |
+            | 2    | 99.0 % → 20.0 % |
+            | 3    | 99.5 % → 30.0 % |
 
             the record
 
