@@ -34,7 +34,8 @@ pub struct Access {
     /// How much trouble a request puts up with.
     pub retry: RetryBudget,
     /// Where waits are kept that a provider asks for. Models with clones of one gate wait together, as far as they ask one
-    /// host with one key.
+    /// host with one key. [`Access::default`] makes a new one: a program whose runs share their limits makes one [`Gate`] and
+    /// gives each model a clone of it.
     pub gate: Gate,
 }
 

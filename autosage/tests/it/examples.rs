@@ -32,6 +32,16 @@ fn a_typed_question_has_a_typed_answer() {
 }
 
 #[test]
+fn what_a_provider_asks_of_one_run_another_keeps_to() {
+    let out = example("shared_limits", &[]);
+    let lines = ["the first waits: 429: Slow down", "the second waits: another request was asked to wait"];
+    assert_eq!(out.lines().take(2).collect::<Vec<_>>(), lines, "{out}");
+    let mut answers: Vec<&str> = out.lines().skip(2).collect();
+    answers.sort_unstable();
+    assert_eq!(answers, ["answered after 1 request", "answered after 2 requests"], "{out}");
+}
+
+#[test]
 fn a_record_is_read_without_owning_it() {
     let (place, server) = (Place::new("example"), crate::support::server::Server::start(Vec::new()));
     let work = place.work().display().to_string();

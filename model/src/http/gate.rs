@@ -7,6 +7,16 @@ use trace::{Digest, Timestamp};
 /// Where a provider has told one request how long to wait, all requests of the same account wait as long. A wait for which
 /// that request gives up is kept by those alone that ask the same model: another model of the account may have a limit of its
 /// own. Clones share this; nothing is held while a request is made, so nobody waits for anybody.
+///
+/// A program makes one and gives a clone to each [`Access`](crate::Access), or its models know nothing of each other's limits:
+///
+/// ```
+/// use model::{Access, Gate};
+///
+/// let gate = Gate::default();
+/// let access = |key: &str| Access { key: Some(key.to_owned()), gate: gate.clone(), ..Access::default() };
+/// let (first, second) = (access("a key"), access("a key"));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<Mutex<BTreeMap<Held, Timestamp>>>);
 
