@@ -9,6 +9,7 @@ mod plan;
 use crate::progress::Progress;
 use crate::prompt::GOOD_OUTPUT;
 pub(crate) use account::Account;
+use sandbox::capture::grouped;
 use trace::{FaultClass, Folded, ModelSpec};
 
 /// So often in a row a history is folded because a server finds it too long, and then no more.
@@ -47,7 +48,8 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
             // What a server said is a sentence, and this one goes on.
             Some(fault) => fault.message.trim_end().trim_end_matches('.').to_owned(),
             None => {
-                let kept = format!("{} more are kept for the reply", room(window));
+                let [size, kept, window] = [size, room(window), window].map(grouped);
+                let kept = format!("{kept} more are kept for the reply");
                 format!("about {size} tokens are to be sent, {kept}, and the window has {window}")
             }
         };

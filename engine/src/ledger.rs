@@ -1,6 +1,7 @@
 //! The budget of a run, kept by the fold: reserved before asking, settled by the answer.
 
-use trace::{Cost, Delivery, Event, Exhausted, Finished, Limits, Millis, NanoUsd, Usage, What};
+use sandbox::capture::grouped;
+use trace::{Cost, Delivered, Delivery, Event, Exhausted, Finished, Limits, Millis, NanoUsd, Usage, What};
 
 /// What was spent, what is reserved, and what may be spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Ledger {
     pub cost: NanoUsd,
     /// Whether any request had no price, so that `cost` is not the whole.
     pub unpriced: bool,
+    /// Whether the model that is asked next has no price.
+    asks_unpriced: bool,
     /// Active milliseconds until the last event.
     pub active_ms: Millis,
     /// The reserve of the open request.
@@ -76,29 +79,33 @@ impl Ledger {
         self.usage.total().saturating_add(self.lost_tokens)
     }
 
-    /// Money spent, if every request had a price.
+    /// Money spent, if every request had a price; before the first one, if it will have one.
     pub fn cost(&self) -> Option<NanoUsd> {
-        (!self.unpriced).then_some(self.cost)
+        (!self.unpriced && (self.turns > 0 || !self.asks_unpriced)).then_some(self.cost)
     }
 
     /// Takes in one more event.
     pub fn fold(&mut self, event: &Event) {
         self.active_ms = event.ms;
         match &event.what {
-            What::Started(started) => self.limits = started.limits,
+            What::Started(started) => {
+                self.limits = started.limits;
+                self.asks_unpriced = started.model.price.is_none();
+            }
+            What::Switched(switched) => self.asks_unpriced = switched.model.price.is_none(),
             What::Asked(asked) => {
                 self.reserve(Reserve { tokens: asked.reserved_tokens, nano_usd: asked.reserved_nano_usd });
             }
             What::Replied(replied) => self.settle(replied.usage, replied.cost),
             What::Granted(granted) => self.grant(granted.limits),
             // Whatever request a session before this one still waited for is not answered any more.
-            What::Delivered(delivered) if matches!(delivered.what, Delivery::Session { .. }) => self.charge_lost(),
-            What::Delivered(_)
-            | What::Switched(_)
-            | What::ApprovalAsked(_)
-            | What::Called(_)
-            | What::Observed(_)
-            | What::Verified(_) => {}
+            What::Delivered(Delivered { what: Delivery::Session { model, .. }, .. }) => {
+                self.charge_lost();
+                if let Some(model) = model {
+                    self.asks_unpriced = model.price.is_none();
+                }
+            }
+            What::Delivered(_) | What::ApprovalAsked(_) | What::Called(_) | What::Observed(_) | What::Verified(_) => {}
             What::Folded(_) | What::Recovered(_) | What::Finished(_) | What::Unknown { .. } => {}
         }
     }
@@ -156,12 +163,13 @@ impl Ledger {
 
     /// What was spent of `which`, against what.
     pub fn reason(&self, which: Exhausted) -> String {
-        let of = |limit: Option<u64>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+        let of = |limit: Option<u64>| limit.map_or("no limit".to_owned(), grouped);
         match which {
-            Exhausted::Turns => format!("{} of {} turns are used", self.turns, of(self.limits.turns)),
+            Exhausted::Turns => format!("{} of {} turns are used", grouped(self.turns), of(self.limits.turns)),
             Exhausted::Tokens => {
                 let limit = of(self.limits.tokens);
-                format!("{} of {limit} tokens are used; the next request may need more than is left", self.spent_tokens())
+                let spent = grouped(self.spent_tokens());
+                format!("{spent} of {limit} tokens are used; the next request may need more than is left")
             }
             Exhausted::Money => {
                 let limit = self.limits.nano_usd.unwrap_or_default();

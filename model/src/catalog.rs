@@ -94,7 +94,23 @@ impl Catalog {
     /// # Errors
     /// Where it is not of that form, or a price is only half there.
     pub fn with(mut self, text: &str, place: &str) -> Result<Catalog, TableError> {
+        let mut seen: Vec<(String, usize)> = Vec::new();
         for (offset, mut row) in known::parse(text)? {
+            let wrong = |told: String| TableError::at(text, offset, told);
+            if let Some((_, first)) = seen.iter().find(|(id, _)| *id == row.to_string()) {
+                return Err(wrong(format!("{row} has a row in line {first} already: write one row of both")));
+            }
+            seen.push((row.to_string(), wrong(String::new()).line));
+            if row.name.is_empty() {
+                return Err(wrong(format!("a row of {} has an empty name: `name` is what requests carry", row.provider)));
+            }
+            if let (Some(output), Some(context)) = (row.max_output, row.context)
+                && output > context
+            {
+                return Err(wrong(format!(
+                    "{row} has a `max_output` of {output}, which is more than its `context` of {context}"
+                )));
+            }
             row.source.get_or_insert_with(|| place.to_owned());
             let at = self.models.iter().position(|other| (&other.provider, &other.name) == (&row.provider, &row.name));
             let row = match at {
@@ -102,8 +118,7 @@ impl Catalog {
                 None => row,
             };
             if row.has_half_a_price() {
-                let told = format!("{row} has only half a price: both `input` and `output` are needed");
-                return Err(TableError::at(text, offset, told));
+                return Err(wrong(format!("{row} has only half a price: both `input` and `output` are needed")));
             }
             match at {
                 Some(at) => self.models[at] = row,

@@ -58,9 +58,14 @@ pub fn bill(events: &[Event], width: usize) -> String {
             _ => models.iter_mut().for_each(|(_, ledger)| ledger.fold(event)),
         }
     }
-    lines.push(row("total", &all.usage, all.active_ms, money(all.cost())));
+    let known = all.cost().is_none() && all.cost > NanoUsd(0);
+    let cost = if known { format!("{} +", all.cost) } else { money(all.cost()) };
+    lines.push(row("total", &all.usage, all.active_ms, cost));
     if several {
         lines.extend(models.iter().map(|(id, ledger)| share(id, ledger)));
+    }
+    if known {
+        lines.push(Line::Words("+ what is unpriced comes on top: its price is not known".to_owned()));
     }
     if is_estimated {
         lines.push(Line::Words("~ tokens estimated: the provider did not say them".to_owned()));
@@ -188,7 +193,8 @@ mod tests {
                 event  input  cached  output  reasoning    time  cost
                     2  4,100   2,050     812        640  900 ms  unpriced ~
                     4  4,300   2,150     812        640   1.2 s  $1.2345
-                total  8,400   4,200   1,624      1,280    0 ms  unpriced
+                total  8,400   4,200   1,624      1,280    0 ms  $1.2345 +
+                + what is unpriced comes on top: its price is not known
                 ~ tokens estimated: the provider did not say them
             "#]],
         );
@@ -200,52 +206,55 @@ mod tests {
             60,
             &long,
             expect![[r#"
-            event      input    cached output         time cost
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-202
-            6-11-30-preview
-                2  1,234,567   617,283    812 125 min 21 s $1.2345
-            anthropic/claude-sonnet-5-5
-                4 12,345,678 6,172,839    812       900 ms unpriced ~
-            total 13,580,245 6,790,122  1,624         0 ms unpriced
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-202
-            6-11-30-preview: 1 request, 1,234,567 tokens in, 812 out,
-            $1.2345
-            anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens
-            in, 812 out, unpriced
-            ~ tokens estimated: the provider did not say them
-        "#]],
+                event      input    cached output         time cost
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-202
+                6-11-30-preview
+                    2  1,234,567   617,283    812 125 min 21 s $1.2345
+                anthropic/claude-sonnet-5-5
+                    4 12,345,678 6,172,839    812       900 ms unpriced ~
+                total 13,580,245 6,790,122  1,624         0 ms $1.2345 +
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-202
+                6-11-30-preview: 1 request, 1,234,567 tokens in, 812 out,
+                $1.2345
+                anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens
+                in, 812 out, unpriced
+                + what is unpriced comes on top: its price is not known
+                ~ tokens estimated: the provider did not say them
+            "#]],
         );
         check(
             80,
             &long,
             expect![[r#"
-            event       input     cached  output  reasoning          time  cost
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview
-                2   1,234,567    617,283     812        640  125 min 21 s  $1.2345
-            anthropic/claude-sonnet-5-5
-                4  12,345,678  6,172,839     812        640        900 ms  unpriced ~
-            total  13,580,245  6,790,122   1,624      1,280          0 ms  unpriced
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview: 1
-            request, 1,234,567 tokens in, 812 out, $1.2345
-            anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens in, 812 out, unpriced
-            ~ tokens estimated: the provider did not say them
-        "#]],
+                event       input     cached  output  reasoning          time  cost
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview
+                    2   1,234,567    617,283     812        640  125 min 21 s  $1.2345
+                anthropic/claude-sonnet-5-5
+                    4  12,345,678  6,172,839     812        640        900 ms  unpriced ~
+                total  13,580,245  6,790,122   1,624      1,280          0 ms  $1.2345 +
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview: 1
+                request, 1,234,567 tokens in, 812 out, $1.2345
+                anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens in, 812 out, unpriced
+                + what is unpriced comes on top: its price is not known
+                ~ tokens estimated: the provider did not say them
+            "#]],
         );
         check(
             120,
             &long,
             expect![[r#"
-            event       input     cached  output  reasoning          time  cost
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview
-                2   1,234,567    617,283     812        640  125 min 21 s  $1.2345
-            anthropic/claude-sonnet-5-5
-                4  12,345,678  6,172,839     812        640        900 ms  unpriced ~
-            total  13,580,245  6,790,122   1,624      1,280          0 ms  unpriced
-            openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview: 1 request, 1,234,567 tokens in, 812 out,
-            $1.2345
-            anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens in, 812 out, unpriced
-            ~ tokens estimated: the provider did not say them
-        "#]],
+                event       input     cached  output  reasoning          time  cost
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview
+                    2   1,234,567    617,283     812        640  125 min 21 s  $1.2345
+                anthropic/claude-sonnet-5-5
+                    4  12,345,678  6,172,839     812        640        900 ms  unpriced ~
+                total  13,580,245  6,790,122   1,624      1,280          0 ms  $1.2345 +
+                openrouter/some-vendor/a-model-with-a-name-that-says-all-2026-11-30-preview: 1 request, 1,234,567 tokens in, 812 out,
+                $1.2345
+                anthropic/claude-sonnet-5-5: 1 request, 12,345,678 tokens in, 812 out, unpriced
+                + what is unpriced comes on top: its price is not known
+                ~ tokens estimated: the provider did not say them
+            "#]],
         );
     }
 }

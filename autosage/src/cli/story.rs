@@ -67,6 +67,8 @@ pub struct Story {
     plan_apart: bool,
     texts: Texts,
     denied: Denied,
+    /// Whether the last line that was told is no blank one.
+    is_amid: bool,
     refusal: Refusal,
     /// How pictures are shown besides being named.
     inline: Option<Inline>,
@@ -102,6 +104,7 @@ impl Story {
             plan_apart: false,
             texts: Texts::default(),
             denied: Denied::default(),
+            is_amid: false,
             refusal: Refusal::default(),
             inline: None,
         };
@@ -176,7 +179,15 @@ impl Story {
         let refusal = self.refusal.fold(event);
         let denied = self.denied.fold(event);
         let more = self.more_denied(denied);
-        more + &match &event.what {
+        let told = more + &self.told(event, refusal);
+        // The end of a turn stands by itself.
+        let told = if self.is_amid && matches!(event.what, What::Finished(_)) { format!("\n{told}") } else { told };
+        self.is_amid = if told.is_empty() { self.is_amid } else { !told.ends_with("\n\n") };
+        told
+    }
+
+    fn told(&mut self, event: &Event, refusal: Option<String>) -> String {
+        match &event.what {
             What::Started(started) => {
                 self.run = Some(started.run.clone());
                 self.window = (started.model.window(), engine::reply_room(&started.model, started.model.window()));
@@ -191,7 +202,7 @@ impl Story {
             }
             What::Switched(Switched { model, why }) => {
                 let told = format!("now asks {} instead: {why}", model.id);
-                self.paint(Look::Bad, &self.prose(&told, OUTPUT_LINES, "! "))
+                self.paint(Look::Bad, &self.prose(&told, OUTPUT_LINES, "! ")) + "\n"
             }
             What::Called(called) => {
                 self.open.insert(event.seq, called.clone());
@@ -265,7 +276,7 @@ impl Story {
             Delivery::Approval { answer, by, .. } => {
                 self.paint(Look::Dim, &self.lines(&format!("answered: {answer} ({by})"), 1, "  "))
             }
-            Delivery::Session { .. } => self.paint(Look::Dim, "a new session goes on\n"),
+            Delivery::Session { .. } => self.paint(Look::Dim, "a new session goes on\n\n"),
         }
     }
 
@@ -317,13 +328,6 @@ impl Story {
             }
         }
         text
-    }
-
-    /// A claim is told when it is made: the checks speak next.
-    fn claim(&self, called: &Called) -> String {
-        claimed(called).map_or_else(String::new, |answer| {
-            format!("{}{}\n", self.paint(Look::Command, "submit\n"), self.prose(answer.trim(), usize::MAX, ""))
-        })
     }
 
     fn verified(&self, verified: &Verified) -> String {
@@ -425,11 +429,6 @@ pub fn folding(folded: &Folded) -> String {
         Method::Ledger { replies, .. } => format!(", {} told in an account", counted(*replies, "turn")),
     };
     format!("folded: {} → {} tokens{shortened}{account}", grouped(folded.before), grouped(folded.after))
-}
-
-/// The answer that a call claims to be the right one.
-fn claimed(called: &Called) -> Option<&str> {
-    argument(called, "answer").filter(|_| called.tool == "submit")
 }
 
 /// An argument of a call, where it is text.

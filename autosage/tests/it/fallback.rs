@@ -191,7 +191,7 @@ fn a_window_that_is_full_is_left_for_a_larger_one() {
     };
     let called = run(&two, &["--context", "4000"]);
     assert_eq!((called.code, two.servers[0].bodies().len(), two.place.read("ran").as_str()), (0, 0, "two\n"), "{called:?}");
-    assert!(called.err.contains(words) && called.err.contains("and the window has 4000"), "{}", called.err);
+    assert!(called.err.contains(words) && called.err.contains("and the window has 4,000"), "{}", called.err);
     assert!(!called.err.contains("--context N says otherwise\n! "), "nobody has to do anything: {}", called.err);
     assert_eq!(switches(&two.place.events()), ["anthropic/scripted after None"]);
     let events = two.start(&["show", "--last", "--events"]).out;
@@ -237,9 +237,10 @@ fn the_bill_tells_what_each_model_cost() {
         anthropic/scripted
             9    100      90      10          0  unpriced
            13    100      90      10          0  unpriced
-        total    300     270      30          0  unpriced
+        total    300     270      30          0  $0.0001 +
         vllm/scripted: 2 requests, 100 tokens in, 10 out, $0.0001
         anthropic/scripted: 2 requests, 200 tokens in, 20 out, unpriced
+        + what is unpriced comes on top: its prot known
     "#]]
     .assert_eq(&rows.map(|row| row + "\n").collect::<String>());
     let one = Two::new("bill", [Wire::Chat, Wire::Messages], [Vec::new(), Vec::new()]);

@@ -222,3 +222,26 @@ fn calls_that_are_denied_in_the_same_words_are_told_once_and_a_claim_among_them_
     "#]]
     .assert_eq(&told(120));
 }
+
+#[test]
+fn what_ends_a_turn_stands_by_itself_and_says_what_is_not_known() {
+    let refused = Answer { status: Some(400), error: Some("no such field".to_owned()), ..Answer::default() };
+    let busy = Answer { status: Some(503), error: Some("busy".to_owned()), ..Answer::default() };
+    let (place, server) = (Place::new("ends"), Server::start(vec![busy, refused]));
+    let work = place.work().display().to_string();
+    let called = place.start(&run(&place, &server, &work));
+    assert_eq!((called.code, server.faults()), (4, 2), "{}", called.err);
+    let waited = called.err.find("waiting 1 s to ask openai-compatible/scripted: 503: busy\n\ninfrastructure · 1 turn · ");
+    let words = called.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(waited.is_some() && words.contains("The same request would be refused again"), "{}", called.err);
+    let resumed = place.start(&["resume", "--last", "--config", "none", "-m", "on"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
+    let shown = place.start(&["show", "--last"]).out;
+    assert!(shown.contains("\na new session goes on\n\n› on\n\nDone.\n\ndone · "), "{shown}");
+    // Nothing was asked, and what it would have cost is not known.
+    let poor = place.start(&[&run(&place, &server, &work)[..], &["--max-tokens", "1500"]].concat());
+    assert_eq!(poor.code, 3, "{}", poor.err);
+    let told = "budget · 0 turns · 0 tokens · unpriced · ";
+    assert!(poor.err.contains(told) && poor.err.contains("0 of 1,500 tokens are used"), "{}", poor.err);
+    assert!(place.start(&["runs"]).out.lines().next().unwrap().contains("unpriced"));
+}

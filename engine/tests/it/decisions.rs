@@ -298,12 +298,12 @@ fn a_window_that_is_full_is_fallen_back_from_to_the_first_larger_one() {
     let long = "words ".repeat(10_000);
     let full = begin(&[("small", 8_000), ("larger", 12_000), ("largest", 100_000)]).message(&long);
     let why = expect![
-        "switch to larger: about 20506 tokens are to be sent, 1000 more are kept for the reply, and the window has 8000; nothing of the history can be folded"
+        "switch to larger: about 20,506 tokens are to be sent, 1,000 more are kept for the reply, and the window has 8,000; nothing of the history can be folded"
     ];
     after(&full, why);
     let full = full.switched();
     let why = expect![
-        "switch to largest: about 20506 tokens are to be sent, 1000 more are kept for the reply, and the window has 12000; nothing of the history can be folded"
+        "switch to largest: about 20,506 tokens are to be sent, 1,000 more are kept for the reply, and the window has 12,000; nothing of the history can be folded"
     ];
     after(&full, why);
     // It sticks; and one that was passed over is still there for the day on which this one is not to be had.

@@ -188,7 +188,7 @@ fn b5_a_message_longer_than_the_window_does_not_end_the_turns_after_it() {
     let long = "a line of a long message\n".repeat(1_000);
     let story = round(begin(4_000), "c0", 20).said("done").message(&long);
     let Next::Finish(Outcome::ContextFull { reason }) = decide(&story.progress) else { panic!("it fits") };
-    assert!(reason.contains("1000 more are kept for the reply"), "{reason}");
+    assert!(reason.contains("1,000 more are kept for the reply"), "{reason}");
     let story = fold(story.message("only its first line"));
     assert!(matches!(decide(&story.progress), Next::Think(_)));
     let Some(Message::User(last)) = story.progress.messages().last() else { panic!("the last message is the person's") };
@@ -302,7 +302,7 @@ fn where_nothing_can_be_folded_a_short_reply_is_better_than_none() {
     let Next::Think(request) = decide(&story.progress) else { panic!("{:?}", decide(&story.progress)) };
     assert!((1_024..4_000).contains(&request.asked.max_output), "{}", request.asked.max_output);
     let Next::Finish(outcome) = decide(&story.message(&"words ".repeat(1_500)).progress) else { panic!("it does not fit") };
-    expect!["about 16516 tokens are to be sent, 4000 more are kept for the reply, and the window has 16000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
+    expect!["about 16,516 tokens are to be sent, 4,000 more are kept for the reply, and the window has 16,000; nothing of the history can be folded; go on with a larger window (--context) or another model (--model)"].assert_eq(outcome.reason().unwrap());
 }
 
 #[test]

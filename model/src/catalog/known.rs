@@ -2,6 +2,7 @@
 
 use super::nano;
 use crate::provider::PROVIDERS;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use trace::{LargeImages, LongPrice, Price};
@@ -84,16 +85,26 @@ pub const KEYS: [&str; 20] = [
 ];
 
 /// Dollars for a million tokens, as they are written; kept in nano-dollars a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dollars(u64);
 
-impl TryFrom<String> for Dollars {
-    type Error = String;
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Dollars, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Dollars;
 
-    fn try_from(text: String) -> Result<Dollars, String> {
-        let wrong = |why| format!("`{text}` {why}: dollars for a million tokens are expected, such as \"1.25\"");
-        nano(&text).map(Dollars).map_err(wrong)
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text with the dollars for a million tokens, such as \"1.25\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Dollars, E> {
+                let wrong =
+                    |why| E::custom(format!("`{text}` {why}: dollars for a million tokens are expected, such as \"1.25\""));
+                nano(text).map(Dollars).map_err(wrong)
+            }
+        }
+        from.deserialize_str(Text)
     }
 }
 

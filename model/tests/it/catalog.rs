@@ -191,6 +191,29 @@ fn what_is_wrong_in_a_table_is_told_with_its_place_and_what_was_meant() {
         ]],
     );
     assert!(with(&row("input = \"18446744073709551.615\"\noutput = \"1.2500\"")).is_ok(), "zeros say nothing");
+    told(
+        &row("input = 2"),
+        expect![[r#"4:9: invalid type: integer `2`, expected a text with the dollars for a million tokens, such as "1.25""#]],
+    );
+    told(
+        &row("long = { above = 5, input = 2.5, output = \"3\" }"),
+        expect![[
+            r#"4:29: invalid type: floating point `2.5`, expected a text with the dollars for a million tokens, such as "1.25""#
+        ]],
+    );
+    told(
+        &format!("{}\n{}", row("context = 5"), row("output = \"5\"")),
+        expect!["6:1: openai/new has a row in line 1 already: write one row of both"],
+    );
+    told(
+        "[[model]]\nprovider = \"openai\"\nname = \"\"",
+        expect!["1:1: a row of openai has an empty name: `name` is what requests carry"],
+    );
+    told(
+        &row("context = 1000\nmax_output = 1001"),
+        expect!["1:1: openai/new has a `max_output` of 1001, which is more than its `context` of 1000"],
+    );
+    assert!(with(&row("context = 1000\nmax_output = 1000")).is_ok());
     told(&row("input = \"1.25\""), expect!["1:1: openai/new has only half a price: both `input` and `output` are needed"]);
     told(&row("context = 0"), expect!["4:11: invalid value: integer `0`, expected a nonzero u64"]);
     told(&row("context = \"big\""), expect![[r#"4:11: invalid type: string "big", expected a nonzero u64"#]]);

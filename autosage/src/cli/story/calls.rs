@@ -1,6 +1,6 @@
 //! Calls in a story: what each was and what came of it. Changes of files are told as what went and what came.
 
-use super::{COMMAND_LINES, Look, OUTPUT_LINES, Story, argument, capped, claimed, headline};
+use super::{COMMAND_LINES, Look, OUTPUT_LINES, Story, argument, capped, headline};
 use crate::cli::hunk::{Mark, hunk};
 use crate::cli::plan;
 use crate::cli::prose::{clean, cut_to, length};
@@ -55,6 +55,13 @@ impl Texts {
 }
 
 impl Story {
+    /// A claim is told when it is made: the checks speak next.
+    pub(super) fn claim(&self, called: &Called) -> String {
+        claimed(called).map_or_else(String::new, |answer| {
+            format!("{}{}\n", self.paint(Look::Command, "submit\n"), self.prose(answer.trim(), usize::MAX, ""))
+        })
+    }
+
     pub(super) fn observed(&mut self, called: &Called, observed: &Observed) -> String {
         match (called.tool.as_str(), observed.status) {
             ("submit", Status::Ok) => return String::new(),
@@ -143,4 +150,9 @@ impl Story {
             false => self.paint(Look::Dim, &self.lines(&plan::line(&self.plan), 1, "")) + "\n",
         }
     }
+}
+
+/// The answer that a call claims to be the right one.
+pub(super) fn claimed(called: &Called) -> Option<&str> {
+    argument(called, "answer").filter(|_| called.tool == "submit")
 }

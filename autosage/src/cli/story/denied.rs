@@ -1,6 +1,7 @@
 //! Calls in a row that were denied in the same words: the first is told whole, and of the others how many they are.
 
-use super::{Look, Story, claimed};
+use super::calls::claimed;
+use super::{Look, Story};
 use crate::cli::prose::counted;
 use trace::{Event, Status, What, text_of};
 

@@ -8,6 +8,7 @@ impl Story {
     /// A wait that begins. It is not told again with the answer of its request.
     pub fn wait(&mut self, left: Millis, reason: &str) -> String {
         self.waits_told = true;
+        self.is_amid = true;
         format!("{}\n", self.waiting(left, reason, 0))
     }
 
