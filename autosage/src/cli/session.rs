@@ -10,6 +10,7 @@ use super::signals::{Signals, State};
 use super::thinker::Thinker;
 use super::trust;
 use super::typed::Typed;
+use super::typed::keys::Keys;
 use super::view::View;
 use super::wiring;
 use crate::{Parts, Person};
@@ -109,8 +110,11 @@ impl Session<'_> {
     /// The run's record is owned by then: whoever does not own a run must not touch its session's folder.
     pub async fn hold(mut self, begin: impl AsyncFnOnce(&Engine<'_>, Harness) -> Result<Run, Failure>) -> Result<u8, Failure> {
         let interrupt = Interrupt::default();
-        let signals = Signals::watch(interrupt.clone(), self.view.clone(), self.parts.clock.clone());
+        let terminal = Terminal::of(&self.view, self.follow_up);
+        let signals = Signals::watch(interrupt.clone(), self.view.clone(), terminal.keys.clone(), self.parts.clock.clone());
         let signals = signals.context("listening for signals").map_err(Failure::Infrastructure)?;
+        // From here on whatever ends the program is heard, so that the terminal is given back.
+        terminal.take();
         let sandbox = match self.walls.take().filter(|walls| walls.kind() == self.kind) {
             Some(raised) => raised,
             None => Sandbox::start(self.kind, self.parts.program.clone())?,
@@ -142,7 +146,7 @@ impl Session<'_> {
             Err(failure) => Err(failure),
         };
         environments.close().await;
-        self.view.leave();
+        drop(terminal);
         outcome.map(|outcome| outcome.exit_code())
     }
 
@@ -158,7 +162,7 @@ impl Session<'_> {
             self.view.rest();
             self.tell(run, &outcome);
             let Some(typed) = &mut typed else { return Ok(outcome) };
-            self.view.say("\n› ");
+            self.view.wait();
             signals.meet(State::Rests);
             let rests = self.parts.clock.elapsed();
             let message = tokio::select! {
@@ -166,15 +170,12 @@ impl Session<'_> {
                 () = engine.interrupt.raised() => None,
             };
             run.rested(self.parts.clock.elapsed().saturating_sub(rests));
-            match message.as_ref().map(|message| message.text.trim()) {
-                None => {
-                    self.view.say("\n");
-                    return Ok(outcome);
-                }
-                Some("" | "/quit" | "/exit") => return Ok(outcome),
+            let text = message.as_ref().map(|message| message.text.trim());
+            self.view.wait_no_more(text);
+            match text {
+                None | Some("" | "/quit" | "/exit") => return Ok(outcome),
                 Some(text) => {
                     signals.meet(State::Works);
-                    self.view.typed();
                     run.hear(vec![Part::text(text)])?;
                 }
             }
@@ -205,7 +206,7 @@ impl Session<'_> {
         let reply = reply::read(text, self.rules);
         let answer = match &reply {
             Reply::Again => {
-                self.view.ask();
+                self.view.ask(text);
                 return Ok(());
             }
             Reply::Answer(answer) => *answer,
@@ -225,15 +226,16 @@ impl Session<'_> {
     }
 
     fn leave_message(&self, text: &str) -> Result<(), Failure> {
-        match text {
-            "" => Ok(()),
-            text => self.leave(&Delivery::Message { parts: vec![Part::text(text)] }),
+        if !text.is_empty() {
+            let name = self.leave(&Delivery::Message { parts: vec![Part::text(text)] })?;
+            self.view.sent(name, text);
         }
+        Ok(())
     }
 
-    fn leave(&self, what: &Delivery) -> Result<(), Failure> {
+    fn leave(&self, what: &Delivery) -> Result<String, Failure> {
         let left = trace::inbox::leave(&self.folder, &self.parts.clock.now().to_string(), what);
-        left.map(|_| ()).context("keeping what was typed").map_err(Failure::Infrastructure)
+        left.context("keeping what was typed").map_err(Failure::Infrastructure)
     }
 
     /// What a person is told at the end of a turn: the answer, and how to go on where it ended early.
@@ -280,6 +282,36 @@ fn flag(which: trace::Exhausted) -> &'static str {
         trace::Exhausted::Tokens => "--max-tokens N",
         trace::Exhausted::Money => "--max-usd USD",
         trace::Exhausted::Time => "--max-time DUR",
+    }
+}
+
+/// The terminal, while a session reads its keys and draws what is typed. Dropping this leaves it as it was found.
+struct Terminal {
+    view: View,
+    keys: Option<Keys>,
+}
+
+impl Terminal {
+    /// The keys are of use where a person types and what is below the story is redrawn.
+    fn of(view: &View, follow_up: FollowUp) -> Terminal {
+        let typed = follow_up == FollowUp::Typed && view.is_redrawn();
+        Terminal { view: view.clone(), keys: if typed { Keys::at_terminal() } else { None } }
+    }
+
+    fn take(&self) {
+        if let Some(keys) = &self.keys {
+            keys.take();
+            self.view.draw_typing();
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.view.leave();
+        if let Some(keys) = &self.keys {
+            keys.give_back();
+        }
     }
 }
 

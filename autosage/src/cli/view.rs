@@ -2,6 +2,7 @@
 
 mod bell;
 mod live;
+mod typing;
 
 use self::bell::Bell;
 use self::live::{Live, Size};
@@ -79,19 +80,18 @@ impl View {
             }
             Shown::Story { story, printer, status, answers, .. } => {
                 let text = story.tell(event);
-                let asks = match (&event.what, answers) {
-                    (What::ApprovalAsked(_), Some(answers)) => answers.prompt(),
-                    (What::ApprovalAsked(_), None) => story.how_to_answer(),
+                let asks = match (&event.what, &*answers, &*status) {
+                    (What::ApprovalAsked(_), Some(answers), None) => answers.prompt(),
+                    (What::ApprovalAsked(_), None, _) => story.how_to_answer(),
                     _ => String::new(),
                 };
                 match status {
                     None => print(printer, &(text + &asks)),
                     Some(live) => {
                         let cleared = live.clear();
-                        let text = if std::mem::take(&mut live.typed) { "\n".to_owned() } else { text };
                         let rings = live.take_in(event);
-                        let drawn = if live.running { live.draw(story) } else { asks };
-                        print(printer, &format!("{cleared}{text}{drawn}{rings}"));
+                        let drawn = live.draw(story, choices(answers, story));
+                        print(printer, &format!("{cleared}{text}{asks}{drawn}{rings}"));
                     }
                 }
             }
@@ -111,39 +111,86 @@ impl View {
         }
     }
 
-    /// Time has passed: the line below the story is drawn anew.
+    /// Time has passed: what stands below the story is drawn anew.
     pub fn tick(&self) {
-        if let Shown::Story { story, printer, status: Some(live), .. } = &mut *self.lock()
+        let mut shown = self.lock();
+        if let Shown::Story { status: Some(live), .. } = &mut *shown
             && live.running
         {
-            let cleared = live.clear();
-            story.fit(live.tick(Size::of_terminal()));
-            let text = cleared + &live.draw(story);
-            print(printer, &text);
+            live.tick();
+            shown.redraw(|_| String::new());
         }
     }
 
-    /// The line below the story goes, so that a person can type.
+    /// Nothing goes on: the line below the story goes.
     pub fn rest(&self) {
-        if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
-            live.running = false;
-            let text = live.clear();
-            print(printer, &text);
+        self.change(|live| live.running = false);
+    }
+
+    /// A person is to say what comes next.
+    pub fn wait(&self) {
+        if self.is_redrawn() {
+            self.lock().redraw(|live| {
+                live.typing.rests = true;
+                "\n".to_owned()
+            });
+        } else {
+            self.say("\n› ");
         }
     }
 
-    /// The session ends: the terminal is left as it was found.
+    /// A person has said it, or says nothing any more.
+    pub fn wait_no_more(&self, message: Option<&str>) {
+        self.change(|live| live.typing.rests = false);
+        if message.is_none() && !self.is_redrawn() {
+            self.say("\n");
+        }
+    }
+
+    /// Whether something below the story is drawn anew, so that what is typed has to be drawn with it.
+    pub fn is_redrawn(&self) -> bool {
+        matches!(&*self.lock(), Shown::Story { status: Some(_), .. })
+    }
+
+    /// What is typed is drawn here from now on.
+    pub fn draw_typing(&self) {
+        if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
+            print(printer, live.typing.begin());
+        }
+    }
+
+    /// These are the words that are being typed.
+    pub fn typing(&self, words: &str) {
+        self.change(|live| live.typing.change(words));
+    }
+
+    /// The message `name` was typed, and waits to be taken in.
+    pub fn sent(&self, name: String, words: &str) {
+        self.change(|live| live.typing.send(name, words));
+    }
+
+    /// The terminal is left to others `meanwhile`.
+    pub fn aside(&self, meanwhile: impl FnOnce()) {
+        let mut shown = self.lock();
+        if let Shown::Story { printer, status: Some(live), .. } = &mut *shown {
+            let left = live.clear() + live.typing.leave();
+            print(printer, &left);
+        }
+        meanwhile();
+        shown.redraw(|live| live.typing.enter().to_owned());
+    }
+
+    /// The terminal may be ours again.
+    pub fn draw_anew(&self) {
+        self.lock().redraw(|live| live.typing.enter().to_owned());
+    }
+
+    /// The session ends: the terminal is left as it was found, and nothing is redrawn any more.
     pub fn leave(&self) {
-        if let Shown::Story { printer, status: Some(live), .. } = &mut *self.lock() {
-            let text = live.clear() + &live.leave();
-            print(printer, &text);
-        }
-    }
-
-    /// The next event is what a person has just typed.
-    pub fn typed(&self) {
-        if let Shown::Story { status: Some(live), .. } = &mut *self.lock() {
-            live.typed = true;
+        if let Shown::Story { printer, status, .. } = &mut *self.lock()
+            && let Some(mut live) = status.take()
+        {
+            print(printer, &live.leave());
         }
     }
 
@@ -165,10 +212,15 @@ impl View {
         }
     }
 
-    /// Asks again, where no answer was understood.
-    pub fn ask(&self) {
-        if let Shown::Story { printer, answers: Some(answers), .. } = &*self.lock() {
-            print(printer, &answers.prompt());
+    /// Asks again, where `words` were understood as no answer.
+    pub fn ask(&self, words: &str) {
+        match &mut *self.lock() {
+            Shown::Story { printer, status: None, answers: Some(answers), .. } => print(printer, &answers.prompt()),
+            Shown::Story { story, printer, status: Some(live), answers, .. } => {
+                let text = live.clear() + &live.not_understood(story, words) + &live.draw(story, choices(answers, story));
+                print(printer, &text);
+            }
+            Shown::Story { status: None, answers: None, .. } | Shown::Lines { .. } => {}
         }
     }
 
@@ -183,11 +235,19 @@ impl View {
     pub fn work(&self) {
         if let Shown::Story { story, printer, status, answers, .. } = &mut *self.lock() {
             let asks = story.question().is_some();
-            if let Some(live) = status {
-                live.work(asks);
-            }
-            if asks {
-                print(printer, &answers.as_ref().map_or_else(|| story.how_to_answer(), Answers::prompt));
+            let how = match (&*answers, &*status) {
+                _ if !asks => String::new(),
+                (None, _) => story.how_to_answer(),
+                (Some(answers), None) => answers.prompt(),
+                (Some(_), Some(_)) => String::new(),
+            };
+            match status {
+                None => print(printer, &how),
+                Some(live) => {
+                    live.work(asks);
+                    let text = live.clear() + &how + &live.draw(story, choices(answers, story));
+                    print(printer, &text);
+                }
             }
         }
     }
@@ -196,9 +256,12 @@ impl View {
     pub fn say(&self, text: &str) {
         match &mut *self.lock() {
             Shown::Lines { .. } => {}
-            Shown::Story { printer, status, .. } => {
-                let cleared = status.as_mut().map(|live| live.clear()).unwrap_or_default();
-                print(printer, &format!("{cleared}{text}"));
+            Shown::Story { printer, status: None, .. } => print(printer, text),
+            Shown::Story { story, printer, status: Some(live), answers, .. } => {
+                let stands = live.stands();
+                let cleared = live.clear();
+                let drawn = if stands { live.draw(story, choices(answers, story)) } else { String::new() };
+                print(printer, &format!("{cleared}{text}{drawn}"));
             }
         }
     }
@@ -249,9 +312,38 @@ impl View {
         matches!(*self.lock(), Shown::Lines { .. })
     }
 
+    /// Draws what stands below the story anew after a `change`.
+    fn change(&self, change: impl FnOnce(&mut Live)) {
+        self.lock().redraw(|live| {
+            change(live);
+            String::new()
+        });
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Shown {
+    /// Draws what stands below the story anew after a `change`, behind the text that it gives.
+    fn redraw(&mut self, change: impl FnOnce(&mut Live) -> String) {
+        if let Shown::Story { story, printer, status: Some(live), answers, .. } = self {
+            let text = change(live);
+            let size = Size::of_terminal();
+            story.fit(size.columns);
+            live.fit(size);
+            let text = live.clear() + &text + &live.draw(story, choices(answers, story));
+            print(printer, &text);
+        }
+    }
+}
+
+/// What may be typed at the question that waits to be answered here.
+fn choices(answers: &Option<Answers>, story: &Story) -> Option<&'static str> {
+    let answers = answers.as_ref()?;
+    let (seq, _) = story.question()?;
+    (answers.given != Some(seq)).then_some(answers.choices)
 }
 
 impl Answers {

@@ -26,6 +26,7 @@ mod seen;
 mod structured;
 mod support;
 mod trust;
+mod typing;
 mod vendors;
 mod walls;
 mod wires;

@@ -116,7 +116,7 @@ fn called_back(name: &str, variables: &[(&str, &str)], config: &str) -> String {
     fs::write(&path, config).unwrap();
     let file = path.display().to_string();
     let args = run(&place, &server, &work).into_iter().map(|arg| if arg == "none" { &file } else { arg }).collect::<Vec<_>>();
-    let answers: [Typed<'_>; 2] = [("what to do instead › ", &|| "no\n"), ("\n› ", &|| "/quit\n")];
+    let answers: [Typed<'_>; 2] = [("or say what to do instead", &|| "no\n"), ("\n› ", &|| "/quit\n")];
     let called = place.at_terminal(&args, variables, &answers);
     assert_eq!(called.code, 0, "{}", called.out);
     called.out

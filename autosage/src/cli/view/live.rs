@@ -1,6 +1,7 @@
-//! What stands below the story while something goes on, and is redrawn: the plan, and a quiet line.
+//! What stands below the story and is redrawn: while something goes on the plan and a quiet line, then what is being typed.
 
 use super::bell::Bell;
+use super::typing::Typing;
 use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length, size};
 use crate::cli::story::{Story, left};
 use engine::Ledger;
@@ -64,8 +65,8 @@ pub struct Live {
     pub running: bool,
     /// Lines that stand.
     drawn: usize,
-    /// Whether the next event is what a person has just typed, which stands on the screen already.
-    pub typed: bool,
+    /// What a person types.
+    pub typing: Typing,
     /// What calls a person who looks elsewhere; none where that is not wanted.
     pub bell: Option<Bell>,
 }
@@ -86,7 +87,7 @@ impl Live {
             size,
             running: true,
             drawn: 0,
-            typed: false,
+            typing: Typing::default(),
             bell,
         }
     }
@@ -119,11 +120,14 @@ impl Live {
         }
     }
 
-    /// Time has passed, and the terminal may have another size. Answers with how wide it is.
-    pub fn tick(&mut self, size: Size) -> usize {
+    /// Time has passed.
+    pub fn tick(&mut self) {
         self.frame += 1;
+    }
+
+    /// The terminal may have another size.
+    pub fn fit(&mut self, size: Size) {
         self.size = size;
-        size.columns
     }
 
     /// A turn of the user begins, or goes on with a question that `asks`.
@@ -135,12 +139,13 @@ impl Live {
 
     /// What leaves the terminal as it was found.
     pub fn leave(&mut self) -> String {
-        self.bell.as_mut().map(Bell::leave).unwrap_or_default()
+        self.clear() + self.typing.leave() + &self.bell.as_mut().map(Bell::leave).unwrap_or_default()
     }
 
     /// An event was written. Answers with what tells a person who looks elsewhere of it.
     pub fn take_in(&mut self, event: &Event) -> String {
         self.ledger.fold(event);
+        self.typing.take_in(event);
         match &event.what {
             What::Asked(_) | What::Called(_) => {
                 self.words.clear();
@@ -173,11 +178,36 @@ impl Live {
         }
     }
 
-    /// The plan, as far as there is room, and the line below it.
-    pub fn draw(&mut self, story: &Story) -> String {
-        let plan = if self.size.rows < ROWS_FOR_PLAN { String::new() } else { story.plan(PLAN_LINES) };
-        self.drawn = plan.lines().count() + 1;
-        plan + &self.line(story)
+    /// Whether something is drawn.
+    pub fn stands(&self) -> bool {
+        self.drawn > 0
+    }
+
+    /// The plan, as far as there is room, the line below it, and what is typed, where `choices` wait for an answer.
+    pub fn draw(&mut self, story: &Story, choices: Option<&str>) -> String {
+        // In the background the shell's words stand there.
+        if self.typing.is_aside() {
+            return String::new();
+        }
+        let mut lines = Vec::new();
+        if self.running {
+            let plan = if self.size.rows < ROWS_FOR_PLAN { String::new() } else { story.plan(PLAN_LINES) };
+            lines.extend(plan.lines().map(str::to_owned));
+            lines.push(self.line(story));
+        }
+        let width = self.size.columns.saturating_sub(1);
+        lines.extend(self.typing.waiting(width).map(|line| story.quiet(&line)));
+        lines.extend(self.typing.lines(choices, width));
+        self.drawn = lines.len();
+        lines.join("\n")
+    }
+
+    /// That `words` are no answer; nothing of none.
+    pub fn not_understood(&self, story: &Story, words: &str) -> String {
+        match words {
+            "" => String::new(),
+            words => story.quiet(&format!("{}\n", cut_to(&clean(&format!("  not understood: {words}")), self.size.columns))),
+        }
     }
 
     fn line(&self, story: &Story) -> String {
@@ -252,7 +282,7 @@ mod tests {
         let mut live = Live::new(clock.clone(), Size { columns: 80, rows: 24 }, None);
         let mut line = |left: u64| {
             live.hear(Heard::Waiting { until: clock.now().plus(left), reason: "529: Overloaded" });
-            live.draw(&story)
+            live.draw(&story, None)
         };
         assert_eq!(line(600_000 + 59_900), "· waiting 11 min 0 s to ask openai/m: 529: Overloaded");
         assert_eq!(line(600_000 + 1_900), "· waiting 10 min 2 s to ask openai/m: 529: Overloaded");
@@ -266,9 +296,9 @@ mod tests {
         live.hear(Heard::Call { name: "write" });
         live.hear(Heard::Arguments { bytes: 900 });
         live.hear(Heard::Arguments { bytes: 600 });
-        let line = live.draw(&Story::new(Colour::Off, 80, "autosage"));
+        let line = live.draw(&Story::new(Colour::Off, 80, "autosage"), None);
         assert_eq!(line, "· thinking · 0 turns · 0 tokens  calls write · 1.5 kB");
         live.hear(Heard::Call { name: "bash" });
-        assert!(live.draw(&Story::new(Colour::Off, 80, "autosage")).ends_with("calls bash"));
+        assert!(live.draw(&Story::new(Colour::Off, 80, "autosage"), None).ends_with("calls bash"));
     }
 }
