@@ -13,6 +13,9 @@ use std::process::{Child, Command, Stdio};
 /// As many rows as a test's whole story takes.
 const ROWS: u16 = 60;
 
+/// A program that prints nothing for so long waits for what never comes.
+const SILENT: Timespec = Timespec { tv_sec: 100, tv_nsec: 0 };
+
 /// Words, and what is typed once they were printed.
 pub type Typed<'a> = (&'a str, &'a dyn Fn() -> &'static str);
 
@@ -33,8 +36,15 @@ impl Place {
         let (mut out, mut seen, mut answers) = (Vec::new(), 0, answers.iter());
         let mut next = answers.next();
         let mut buffer = [0; 4096];
-        // At its end a terminal gives an error.
-        while let Ok(count @ 1..) = near.read(&mut buffer) {
+        let comes = |near: &File| matches!(poll(&mut [PollFd::new(near, PollFlags::IN)], Some(&SILENT)), Ok(1..));
+        loop {
+            if !comes(&near) {
+                child.kill().unwrap();
+                let waits = next.map(|(words, _)| words);
+                panic!("nothing more was printed; waited for {waits:?}:\n{}", String::from_utf8_lossy(&out));
+            }
+            // At its end a terminal gives an error.
+            let Ok(count @ 1..) = near.read(&mut buffer) else { break };
             out.extend_from_slice(&buffer[..count]);
             while let Some((words, answer)) = next
                 && let Some(at) = String::from_utf8_lossy(&out[seen..]).find(words)
