@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{CallId, ModelSpec, Said, Status, ToolSpec};
 
-/// What the API takes for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures).
+/// What the API takes for the signature of a call that has none, such as one that another model made
+/// (ai.google.dev/gemini-api/docs/thought-signatures).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The body as far as it is written: everything up to the last content.
@@ -27,8 +28,6 @@ pub(crate) struct Writing {
     calls: Vec<Named>,
     /// The ids of calls that were sent so far.
     ids: BTreeSet<String>,
-    /// Whether the model wants the first call of each reply signed.
-    wants_signatures: bool,
     /// The beginning of `generationConfig`: what stays of it.
     config: String,
     generation: Generation,
@@ -42,12 +41,14 @@ enum Generation {
     /// Up to 2.5: a result is words.
     Two,
     /// From 3 on, as whose we take every name that says nothing else: pictures stand in results
-    /// (ai.google.dev/gemini-api/docs/function-calling, multimodal function responses).
+    /// (ai.google.dev/gemini-api/docs/function-calling, multimodal function responses), and the first call of each reply
+    /// has a signature.
     Three,
 }
 
 impl Generation {
     fn of(name: &str) -> Generation {
+        let name = name.strip_prefix("models/").unwrap_or(name);
         let is_older = ["gemini-1", "gemini-2"].iter().any(|older| name.starts_with(older));
         if is_older { Generation::Two } else { Generation::Three }
     }
@@ -84,7 +85,6 @@ impl Writing {
             (Some(true), level) => Some(Thinking { include_thoughts: true, thinking_level: level }),
             (Some(false) | None, _) => None,
         };
-        let wants_signatures = spec.reasons == Some(true);
         let generation = Generation::of(&spec.name);
         // Up to 2.5: "Function calling with a response mime type: 'application/json' is unsupported".
         let form = form.filter(|_| generation == Generation::Three || tools.is_empty());
@@ -97,17 +97,7 @@ impl Writing {
         if config.len() > 1 {
             config.push(',');
         }
-        Writing {
-            text,
-            begun: false,
-            open: None,
-            calls: Vec::new(),
-            ids: BTreeSet::new(),
-            wants_signatures,
-            config,
-            generation,
-            held: Vec::new(),
-        }
+        Writing { text, begun: false, open: None, calls: Vec::new(), ids: BTreeSet::new(), config, generation, held: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, message: &Message) {
@@ -163,8 +153,8 @@ impl Writing {
         self.calls.clear();
         let (mut calls, mut sent) = (calls.iter(), Vec::new());
         let mut signature: Option<Signature> = None;
-        let is_signed = parts.iter().any(|part| matches!(part, Said::Opaque { wire, .. } if wire == WIRE));
-        let mut unsigned = (self.wants_signatures && !is_signed).then(|| UNSIGNED.to_owned());
+        // For the first call, whether it needs it or not.
+        let mut stand_in = (self.generation == Generation::Three).then(|| UNSIGNED.to_owned());
         for part in parts {
             let (on, text) = match part {
                 Said::Opaque { wire, json } if wire == WIRE => {
@@ -186,7 +176,8 @@ impl Writing {
             };
             match part {
                 Said::Call { id, .. } => {
-                    sent.extend(calls.next().map(|call| self.call(call, id, own.or_else(|| unsigned.take()))))
+                    let stand_in = stand_in.take();
+                    sent.extend(calls.next().map(|call| self.call(call, id, own.or(stand_in))));
                 }
                 // What was thought is not sent back, only its signatures are.
                 Said::Reasoning { .. } if own.is_none() => {}
@@ -195,7 +186,7 @@ impl Writing {
             }
         }
         sent.extend(alone(signature));
-        sent.extend(calls.map(|call| self.call(call, "", unsigned.take())));
+        sent.extend(calls.map(|call| self.call(call, "", stand_in.take())));
         sent
     }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use trace::{Digest, ModelSpec, Said};
 
 /// Names beside those of the table, with which requests look different.
-const NAMES: [&str; 2] = ["gemini/gemini-2.5-flash", "gemini/gemini-3-flash"];
+const NAMES: [&str; 3] = ["gemini/gemini-2.5-flash", "gemini/models/gemini-2.5-pro", "gemini/gemini-3-flash"];
 
 /// The models of each provider.
 static MODELS: LazyLock<Vec<Vec<ModelSpec>>> = LazyLock::new(|| {

@@ -164,15 +164,19 @@ fn a_form_of_the_answer_is_sent_only_where_it_is_taken() {
     let combined = expect!["json mode cannot be combined with tool/function calling"];
     say("groq/m", |body| body["response_format"] = form, combined);
     let json_too = |body: &mut Value| body["generationConfig"]["responseMimeType"] = "application/json".into();
-    say("gemini/gemini-2.5-flash", json_too, expect!["function calling with a response mime type is unsupported"]);
+    for id in ["gemini/gemini-2.5-flash", "gemini/models/gemini-2.5-pro"] {
+        say(id, json_too, expect!["function calling with a response mime type is unsupported"]);
+    }
 }
 
 #[test]
-fn gemini_wants_signatures_where_it_thinks_and_once_took_only_words_as_results() {
+fn gemini_wants_signatures_whatever_it_is_asked_to_think_and_once_took_only_words_as_results() {
     let call = |body: &mut Value| {
         body["contents"][1]["parts"][0].as_object_mut().unwrap().remove("thoughtSignature").unwrap();
     };
-    say("gemini/gemini-3.5-flash", call, expect!["a first call without a thought signature"]);
+    for id in ["gemini/gemini-3.5-flash", "gemini/models/gemini-3-pro-preview", "gemini/unheard-of"] {
+        say(id, call, expect!["a first call without a thought signature"]);
+    }
     let picture = |body: &mut Value| {
         let picture = body["contents"][0]["parts"][1].clone();
         body["contents"][2]["parts"][0]["functionResponse"]["parts"] = json!([picture]);

@@ -1,7 +1,7 @@
 //! Gemini's generateContent.
 //!
-//! A model that thinks refuses a turn's step whose first call has no signature: "Function call is missing a thought_signature"
-//! (ai.google.dev/gemini-api/docs/thought-signatures). Up to 2.5, calls and answers in JSON exclude each other: "Function
+//! From 3 on, a turn's step whose first call has no signature is refused: "Function call is missing a thought_signature"
+//! (ai.google.dev/gemini-api/docs/thought-signatures), whatever the request says of thinking. Up to 2.5, calls and answers in JSON exclude each other: "Function
 //! calling with a response mime type: 'application/json' is unsupported", and a result is words (ai.google.dev/gemini-api/
 //! docs/function-calling).
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 const FORM: [&str; 3] = ["thinkingConfig", "responseMimeType", "responseJsonSchema"];
 
 pub(super) fn check(model: &str, body: &Value) -> Checked {
-    let is_old = model.starts_with("gemini-1") || model.starts_with("gemini-2");
-    let thinks = body["generationConfig"].get("thinkingConfig").is_some();
+    let short = model.strip_prefix("models/").unwrap_or(model);
+    let is_old = short.starts_with("gemini-1") || short.starts_with("gemini-2");
     let fields = object(body, "the request", &["contents"], &["systemInstruction", "tools", "generationConfig"])?;
     if let Some(system) = fields.get("systemInstruction") {
         object(system, "systemInstruction", &["parts"], &[])?;
@@ -62,7 +62,7 @@ pub(super) fn check(model: &str, body: &Value) -> Checked {
                 }
                 ("model", "text") => said(part)?,
                 ("model", "functionCall") => {
-                    if thinks && calls.is_empty() && part.get("thoughtSignature").is_none() {
+                    if !is_old && calls.is_empty() && part.get("thoughtSignature").is_none() {
                         return Err("a first call without a thought signature".to_owned());
                     }
                     calls.push(call(part)?);

@@ -51,7 +51,7 @@ fn a_signature_goes_back_on_the_part_that_it_came_on() {
             {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"bash","response":{"output":"a.rs"}}},{"functionResponse":{"id":"c2_1","name":"read","response":{"error":"the arguments are not JSON"}}}]},
             {"role":"model","parts":[{"text":"Done."}]},
             {"role":"user","parts":[{"text":"Go on."}]},
-            {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}}}]},
+            {"role":"model","parts":[{"text":"So.","thoughtSignature":"Zm91cg=="},{"functionCall":{"name":"bash","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]},
             {"role":"user","parts":[{"functionResponse":{"name":"bash","response":{"output":"b.rs"}}}]}],"generationConfig":{"maxOutputTokens":8192}}"#]],
     );
 }
@@ -63,22 +63,53 @@ fn a_gemini_that_reasons_is_asked_for_its_thoughts() {
     expect![[r#"{"contents":[],"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"maxOutputTokens":10}}"#]].assert_eq(&body);
 }
 
-#[test]
-fn a_call_that_another_model_made_is_sent_unsigned_to_models_that_want_signatures() {
+const STAND_IN: &str = r#""thoughtSignature":"skip_thought_signature_validator""#;
+
+/// The body for `model` after a reply of these parts, of which two are calls.
+fn after(model: &str, parts: Vec<Said>) -> String {
     let call = |at| SentCall { id: CallId::new(Seq(1), at), name: "bash".into(), arguments: "{}".into() };
-    let said = |id: &str| Said::Call { id: id.into(), name: "bash".into(), arguments: "{}".into() };
-    let calls = vec![call(0), call(1)];
-    let signed = Said::Opaque { wire: "gemini".into(), json: json!({"on": "call", "thoughtSignature": "c2ln"}) };
-    let body = |reasons, parts: Vec<Said>| {
-        let spec = ModelSpec { reasons, ..spec("gemini/unheard-of") };
-        let messages = [Message::Reply { parts, calls: calls.clone() }];
-        render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None })
-    };
-    let stand_in = r#""thoughtSignature":"skip_thought_signature_validator""#;
-    let foreign = body(Some(true), vec![said("a"), said("b")]);
-    assert_eq!(foreign.matches(stand_in).count(), 1, "{foreign}");
-    assert!(foreign.find(stand_in) < foreign.find(r#""id":"b""#), "on the first call: {foreign}");
-    for other in [body(None, vec![said("a"), said("b")]), body(Some(true), vec![signed, said("a"), said("b")])] {
-        assert!(!other.contains("skip_thought"), "{other}");
+    let messages = [Message::Reply { parts, calls: vec![call(0), call(1)] }];
+    render(&spec(model), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None })
+}
+
+fn call(id: &str) -> Said {
+    Said::Call { id: id.into(), name: "bash".into(), arguments: "{}".into() }
+}
+
+#[test]
+fn a_first_call_without_a_signature_gets_a_stand_in_whatever_is_known_about_the_model() {
+    for model in ["gemini/unheard-of", "gemini/gemini-3-pro-preview", "gemini/gemini-4-argon", "gemini/models/gemini-3-pro"] {
+        let foreign = after(model, vec![call("a"), call("b")]);
+        assert_eq!(foreign.matches(STAND_IN).count(), 1, "{foreign}");
+        assert!(foreign.find(STAND_IN) < foreign.find(r#""id":"b""#), "on the first call: {foreign}");
     }
+    for older in ["gemini/gemini-2.5-pro", "gemini/models/gemini-2.5-pro"] {
+        let body = after(older, vec![call("a"), call("b")]);
+        assert!(!body.contains("thoughtSignature"), "{body}");
+    }
+}
+
+#[test]
+fn whether_a_reply_needs_a_stand_in_is_told_by_its_first_call() {
+    let signed = |on: &str| Said::Opaque { wire: "gemini".into(), json: json!({"on": on, "thoughtSignature": "c2ln"}) };
+    let thought = Said::Reasoning { text: "Hm.".into() };
+    let of_a_thought = after("gemini/unheard-of", vec![signed("thought"), thought, call("a"), call("b")]);
+    assert_eq!(of_a_thought.matches("c2ln").count(), 1, "what was signed keeps its signature: {of_a_thought}");
+    assert_eq!(of_a_thought.matches(STAND_IN).count(), 1, "{of_a_thought}");
+    let of_the_second = after("gemini/unheard-of", vec![call("a"), signed("call"), call("b")]);
+    assert!(of_the_second.find(STAND_IN).unwrap() < of_the_second.find("c2ln").unwrap(), "{of_the_second}");
+    let of_the_first = after("gemini/unheard-of", vec![signed("call"), call("a"), call("b")]);
+    assert!(!of_the_first.contains(STAND_IN), "{of_the_first}");
+}
+
+#[test]
+fn a_name_with_its_folder_is_of_the_generation_of_the_name() {
+    let tools = super::tools();
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let body = |model: &str| {
+        let schema = Some(&schema);
+        render(&spec(model), &Prompt { system: "", tools: &tools, messages: &[], max_output: 10, schema })
+    };
+    assert!(!body("gemini/models/gemini-2.5-pro").contains("responseMimeType"));
+    assert!(body("gemini/models/gemini-3-pro").contains("responseMimeType"));
 }
