@@ -1,10 +1,11 @@
-//! The wire of OpenAI Responses: what a request looks like (`write`) and how a streamed or whole reply is read (`read`).
+//! The wire of OpenAI Responses: what a request looks like (`write`) and how a streamed or whole reply is read (`read`, `items`).
 //! Nothing outside knows a field of it.
 //!
 //! Nothing is stored at the provider: every request carries the whole conversation, and reasoning comes and goes
 //! encrypted. Source of the formats: developers.openai.com/api/reference/resources/responses and the types of
 //! github.com/openai/openai-python (`src/openai/types/responses`).
 
+mod items;
 mod read;
 mod write;
 

@@ -4,22 +4,18 @@
 //! that closes the reply (`response.completed`, `.incomplete` or `.failed`) makes it one.
 
 use super::WIRE;
+use super::items::{Items, TooMany};
 use crate::Heard;
 use crate::openai;
 use crate::trouble::{Kind, Trouble, plain};
 use crate::wire::{self, Answer, Phase, usable};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use trace::{Said, Stop, Usage};
-
-/// The most items that a reply may have.
-const MOST_ITEMS: usize = 1000;
-const TOO_MANY: &str = "the reply has more than 1,000 items";
 
 /// A reply as far as it came.
 #[derive(Default)]
 pub(crate) struct Draft {
-    items: BTreeMap<u64, Item>,
+    items: Items,
     end: Option<End>,
     usage: Option<Usage>,
     served: Option<String>,
@@ -37,15 +33,17 @@ enum End {
 
 /// One item of the output.
 #[derive(Default)]
-struct Item {
+pub(super) struct Item {
     /// As far as it came, in the form in which it will be given whole.
-    value: Value,
+    pub value: Value,
+    /// Its place, as the server counts.
+    pub index: u64,
     /// Whether it was given whole.
-    whole: bool,
+    pub whole: bool,
     /// Whether anything of it was heard.
-    heard: bool,
+    pub heard: bool,
     /// Whether anything of a call's arguments was.
-    argued: bool,
+    pub argued: bool,
 }
 
 impl wire::Draft for Draft {
@@ -104,7 +102,7 @@ impl Draft {
                 self.grow(&event, &["summary", "text"], &delta, Heard::Reasoning(&delta), heard);
             }
             "response.function_call_arguments.delta" => {
-                let item = self.item(&event);
+                let Some(item) = self.item(&event) else { return };
                 push_str(&mut item.value["arguments"], &delta);
                 item.argued = true;
                 heard(Heard::Arguments { bytes: delta.len() });
@@ -122,25 +120,16 @@ impl Draft {
         }
     }
 
-    /// The item that `event` belongs to.
-    fn item(&mut self, event: &Value) -> &mut Item {
-        let last = self.items.keys().next_back().copied().unwrap_or_default();
-        let place = event["output_index"].as_u64().unwrap_or(last);
-        if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&place) {
-            self.give_up(Kind::Void, TOO_MANY);
-            return self.items.entry(last).or_default();
-        }
-        let item = self.items.entry(place).or_default();
-        if item.value.is_null() {
-            item.value = json!({});
-        }
-        item
+    /// The item that a delta belongs to, unless there are too many.
+    fn item(&mut self, event: &Value) -> Option<&mut Item> {
+        let id = event["item_id"].as_str().unwrap_or_default();
+        heeded(self.items.named(&Value::Null, id, event["output_index"].as_u64()), &mut self.trouble)
     }
 
     fn begin(&mut self, event: &mut Value, heard: &dyn Fn(Heard<'_>)) {
         let value = event["item"].take();
-        let item = self.item(event);
-        if value.is_object() && !item.whole {
+        let item = heeded(self.items.begun(&value, event["output_index"].as_u64()), &mut self.trouble);
+        if let Some(item) = item.filter(|item| value.is_object() && !item.whole) {
             item.value = value;
             item.hear_call(heard);
         }
@@ -148,12 +137,10 @@ impl Draft {
 
     fn put(&mut self, event: &mut Value, heard: &dyn Fn(Heard<'_>)) {
         let value = event["item"].take();
-        let item = self.item(event);
-        if value.is_object() {
-            item.value = value;
-            item.whole = true;
-            item.hear_call(heard);
-            item.hear_late(heard);
+        let id = event["item_id"].as_str().unwrap_or_default();
+        let item = heeded(self.items.named(&value, id, event["output_index"].as_u64()), &mut self.trouble);
+        if let Some(item) = item.filter(|_| value.is_object()) {
+            item.put(value, heard);
         }
     }
 
@@ -164,7 +151,7 @@ impl Draft {
         }
         let [list, field] = *path;
         let place = event["content_index"].as_u64().or(event["summary_index"].as_u64()).unwrap_or(0);
-        let item = self.item(event);
+        let Some(item) = self.item(event) else { return };
         item.heard = true;
         if !item.value[list].is_array() {
             item.value[list] = json!([]);
@@ -189,16 +176,13 @@ impl Draft {
         self.served = text("model");
         self.id = text("id");
         let items = reply["output"].as_array().map_or(&[][..], Vec::as_slice);
-        if items.len() > MOST_ITEMS {
-            return self.give_up(Kind::Void, TOO_MANY);
-        }
-        for (place, value) in items.iter().enumerate() {
-            let item = self.items.entry(place as u64).or_default();
-            if !item.whole && value.is_object() {
-                *item = Item { value: value.clone(), whole: true, ..*item };
-                item.hear_call(heard);
-                item.hear_late(heard);
+        let put = |item: &mut Item, value: &Value| {
+            if !item.whole {
+                item.put(value.clone(), heard);
             }
+        };
+        if heeded(self.items.close(items, put), &mut self.trouble).is_none() {
+            return;
         }
         let error = &reply["error"];
         match (reply["status"].as_str(), reply["incomplete_details"]["reason"].as_str()) {
@@ -223,7 +207,7 @@ impl Draft {
         };
         let mut parts = Vec::new();
         let mut declined = matches!(end, End::Filtered);
-        for item in self.items.into_values() {
+        for item in self.items.into_iter() {
             declined |= item.say(matches!(end, End::Completed), &mut parts);
         }
         let calls = parts.iter().any(|part| matches!(part, Said::Call { .. }));
@@ -237,7 +221,20 @@ impl Draft {
     }
 }
 
+/// What was asked for, unless the reply has too many items: that is trouble.
+fn heeded<T>(found: Result<T, TooMany>, trouble: &mut Option<Trouble>) -> Option<T> {
+    found.map_err(|TooMany| trouble.get_or_insert_with(|| Trouble::new(Kind::Void, "the reply has more than 1,000 items"))).ok()
+}
+
 impl Item {
+    /// Takes it as it is in the end.
+    fn put(&mut self, value: Value, heard: &dyn Fn(Heard<'_>)) {
+        self.value = value;
+        self.whole = true;
+        self.hear_call(heard);
+        self.hear_late(heard);
+    }
+
     /// Tells of a call once its name is there.
     fn hear_call(&mut self, heard: &dyn Fn(Heard<'_>)) {
         if let (Some("function_call"), Some(name), false) = (self.value["type"].as_str(), self.value["name"].as_str(), self.heard)
