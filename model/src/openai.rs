@@ -29,6 +29,9 @@ const DECLINED: &[&str] =
     &["content_filter", "content_policy", "content management policy", "usage policy", "cyber_policy", "was flagged"];
 /// Words for an account without credit.
 const UNPAID: &[&str] = &["insufficient_quota", "insufficient_balance", "insufficient balance", "billing_hard_limit"];
+/// Words for a reply of which the server could make nothing, as of a call that fits no tool; the request was good. Groq's
+/// (console.groq.com/docs/tool-use, github.com/groq/groq-typescript/issues/28, github.com/pydantic/pydantic-ai/issues/4354).
+const OF_NO_USE: &[&str] = &["tool_use_failed", "json_validate_failed", "failed_generation"];
 /// Codes of errors that the same request would meet again.
 const WRONG: &[&str] = &["invalid_", "authentication", "permission", "not_found", "unsupported_"];
 
@@ -85,6 +88,7 @@ fn judge(status: Option<u16>, told: Option<Duration>, words: Words) -> Trouble {
         // One request alone is beyond the limit of a minute: no wait makes it fit.
         Some(413 | 429) if limited && all.contains("request too large") => Kind::Rejected,
         Some(429) => Kind::Passing,
+        None | Some(400..500) if says(OF_NO_USE) => Kind::Void,
         _ if takes_none(&words.message) => Kind::Rejected,
         _ if says(TOO_LONG) => Kind::ContextFull,
         Some(413) => Kind::ContextFull,

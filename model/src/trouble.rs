@@ -26,8 +26,8 @@ pub(crate) enum Kind {
     Unreachable,
     /// Another attempt may do better: overload, a limit of the rate, a broken stream.
     Passing,
-    /// A reply that the server holds to be good, and that is of no use: without words and calls, or with more than can be
-    /// told of. Another one costs as much.
+    /// A reply that is of no use: without words and calls, with more than can be told of, or such that the server itself
+    /// could make nothing of it. Another one costs as much.
     Void,
     /// The run's active time was over while the attempt went on.
     TimeOver,
