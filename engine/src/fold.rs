@@ -56,12 +56,14 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
         Fit::Full(format!("{what}; {why}"))
     };
     let holds_short_reply = |window: u64| size.saturating_add(room(window).min(GOOD_OUTPUT)) <= window && !refused;
+    // No turn ends for what was counted alone: where it would fit by the estimate, the server may say so itself.
+    let may_fit = progress.estimate().saturating_add(room(model.window())) <= model.window() && !refused;
     if progress.refusals() > REFUSALS {
         return full("the history was folded twice for it");
     }
     if progress.folds_in_vain() {
         // A request that goes out all the same makes the history longer, so this comes to its end without a fold.
-        if holds_short_reply(window) {
+        if holds_short_reply(window) || may_fit {
             return Fit::Fits;
         }
         return full("it was folded twice, and nothing new was learned or done between and since");
@@ -69,7 +71,7 @@ pub(crate) fn fit(progress: &Progress) -> Fit {
     match plan::plan(progress, window, window - room(window)) {
         Some(folded) => Fit::Fold(Box::new(folded)),
         // What was refused once may be tried again in another turn of the user, where nothing else is left.
-        None if holds_short_reply(model.window()) => Fit::Fits,
+        None if holds_short_reply(model.window()) || may_fit => Fit::Fits,
         None => full("nothing of the history can be folded"),
     }
 }

@@ -245,6 +245,12 @@ impl Progress {
 
     /// The turn of the user begins anew: what ended the last one no longer holds.
     fn reopen(&mut self) {
+        // Who declined a reply would decline all that follows on it.
+        if let Some((reply, Fault { class: FaultClass::Refused, .. })) = self.turn.fault
+            && self.conversation.forget(reply)
+        {
+            self.begin_transcript();
+        }
         self.turn = Turn::default();
         self.pairs.begin();
     }
@@ -262,6 +268,10 @@ impl Progress {
         self.turn.reply(&replied.stop);
         let stop_is_refusal = match &replied.stop {
             Stop::Error(fault) => {
+                if is_against_thoughts(fault) && self.conversation.drop_thoughts() {
+                    self.begin_transcript();
+                    return;
+                }
                 if is_against_content(fault) {
                     let goes_on = self.conversation.refuse();
                     self.begin_transcript();
@@ -419,6 +429,12 @@ fn was_broken_off(stop: &Stop) -> bool {
 fn is_against_content(fault: &Fault) -> bool {
     let is_of_status = matches!(fault.status, Some(400 | 415 | 422));
     fault.class == FaultClass::Rejected && (is_of_status || model::takes_none(&fault.message))
+}
+
+/// Whether a server refused a request for what the model itself had thought before: a key of another organisation cannot read
+/// what is encrypted, and a gateway may have changed what is signed.
+fn is_against_thoughts(fault: &Fault) -> bool {
+    is_against_content(fault) && model::names_thoughts(&fault.message)
 }
 
 /// The words for the person among `parts`.

@@ -56,8 +56,9 @@ impl Request {
             let (all, half) = (affordable(money.0), affordable(money.0 / 2));
             output = fitting(output, all, half).ok_or(Refusal::Budget(Exhausted::Money))?;
         }
-        let free = |window: u64| window.saturating_sub(progress.size());
-        let free = [progress.window(), model.window()].map(free).into_iter().find(|free| *free >= LEAST_OUTPUT);
+        let (size, estimate) = (progress.size(), progress.estimate());
+        let windows = [(progress.window(), size), (model.window(), size), (model.window(), estimate)];
+        let free = windows.map(|(window, size)| window.saturating_sub(size)).into_iter().find(|free| *free >= LEAST_OUTPUT);
         output = output.min(free.unwrap_or(LEAST_OUTPUT));
         let body = transcript.body(output);
         let asked = Asked {

@@ -111,7 +111,12 @@ impl Progress {
 
     /// Tokens of the next request, its reply aside, as far as they can be known.
     pub fn size(&self) -> u64 {
-        self.size_of(self.transcript().map_or(0, Transcript::tokens))
+        self.size_of(self.estimate())
+    }
+
+    /// The same as it is estimated, whatever servers counted.
+    pub fn estimate(&self) -> u64 {
+        self.transcript().map_or(0, Transcript::tokens)
     }
 
     /// Tokens of a request that is estimated at `estimate`.

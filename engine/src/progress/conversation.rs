@@ -78,13 +78,28 @@ impl Conversation {
         self.pictures.fit(model);
     }
 
-    /// What only the model understands that said it stands for nothing any more.
-    pub fn drop_opaque(&mut self) {
+    /// What was thought is sent to nobody any more. Answers with whether there was anything; then the transcript has to begin
+    /// anew.
+    pub fn drop_thoughts(&mut self) -> bool {
+        let mut dropped = false;
         for message in &mut self.history.messages {
             if let Message::Reply { parts, .. } = message {
-                parts.retain(|part| !matches!(part, Said::Opaque { .. }));
+                let before = parts.len();
+                parts.retain(|part| !matches!(part, Said::Opaque { .. } | Said::Reasoning { .. }));
+                dropped |= parts.len() < before;
             }
         }
+        dropped
+    }
+
+    /// The last reply, if it is the one at `reply` and its calls are closed, is sent to nobody any more, nor are its results;
+    /// what was said after it stays. Answers with whether it was; then the transcript has to begin anew.
+    pub fn forget(&mut self, reply: Seq) -> bool {
+        let is_closed = !self.has_open_calls();
+        let Some(round) = self.history.rounds.pop_if(|round| round.reply == reply && is_closed) else { return false };
+        let rest = self.history.messages.split_off(round.at);
+        self.history.messages.extend(rest.into_iter().filter(|message| matches!(message, Message::User(_))));
+        true
     }
 
     /// Extends the transcript by what is final: a reply is so once its calls are closed.

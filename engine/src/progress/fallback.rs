@@ -5,11 +5,11 @@ use super::size::Size;
 use trace::{ModelSpec, Switched};
 
 impl Progress {
-    /// Another model is asked from here on: it is sent all of the conversation in its own form. What only the one before
-    /// understands is left out from then on, for it stands for nothing elsewhere, or is refused.
+    /// Another model is asked from here on: it is sent all of the conversation in its own form. What the one before thought is
+    /// left out from then on, for it stands for nothing elsewhere, or is refused.
     pub(super) fn change_model(&mut self, model: &ModelSpec) {
         if self.model.as_ref().is_some_and(|before| !understands(model, before)) {
-            self.conversation.drop_opaque();
+            self.conversation.drop_thoughts();
         }
         self.fallback.retain(|other| other.id != model.id);
         self.model = Some(model.clone());

@@ -4,6 +4,9 @@ use trace::{Fault, FaultClass, Replied, Stop};
 
 /// A server that counts fewer tokens than this part of the estimate (one for twelve bytes) has not counted all of them.
 const LEAST_PART: u64 = 4;
+/// One that counts more than so many times the estimate (one for each byte) has counted something else: the tokens of a cache
+/// twice, or of all requests so far.
+const MOST_TIMES: u64 = 3;
 
 /// What is known of the size of requests to one model.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +36,7 @@ impl Size {
             Stop::End | Stop::Calls | Stop::Length | Stop::Refused => {
                 // Of several attempts only the last was answered.
                 let usage = replied.attempts.last().map_or(replied.usage, |last| last.usage);
-                let counted = usage.input.max(self.asked / LEAST_PART);
+                let counted = usage.input.clamp(self.asked / LEAST_PART, self.asked.saturating_mul(MOST_TIMES));
                 self.counted = (!replied.estimated && self.asked > 0).then_some((counted, self.asked));
             }
         }
@@ -100,6 +103,14 @@ mod tests {
         size.ask(1_000);
         size.reply(&replied(Stop::Calls, 3, false));
         assert_eq!(size.of(1_000), 250);
+    }
+
+    #[test]
+    fn a_count_of_something_else_is_not_believed() {
+        let mut size = Size::default();
+        size.ask(1_000);
+        size.reply(&replied(Stop::Calls, 1_000_000_000, false));
+        assert_eq!(size.of(1_100), 3_100);
     }
 
     #[test]

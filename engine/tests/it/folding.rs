@@ -4,7 +4,7 @@ use crate::story::{Story, model, started};
 use engine::{Next, decide};
 use expect_test::{Expect, expect};
 use model::Message;
-use trace::{FaultClass, Folded, Limits, Method, ModelSpec, Outcome, Seq, Started, Status, What};
+use trace::{FaultClass, Folded, Limits, Method, ModelSpec, Outcome, Said, Seq, Started, Status, Stop, Usage, What};
 
 /// A run with a model of such a window, of which a reply may have 1,000 tokens or a quarter.
 fn begin(window: u64) -> Story {
@@ -209,6 +209,22 @@ fn b5_very_many_small_results_of_one_reply_are_folded() {
     let story = fold(all(begin(20_000).called(&calls)));
     assert!(matches!(decide(&story.progress), Next::Think(_)));
     assert!(story.progress.messages().iter().all(|message| !matches!(message, Message::Result { .. })));
+}
+
+#[test]
+fn b4_a_count_that_cannot_be_true_ends_no_turn() {
+    let replied = |input| {
+        let call = Said::Call { id: "x".into(), name: "bash".into(), arguments: "{}".into() };
+        crate::story::replied(vec![call], Stop::Calls, Usage { input, output: 10, ..Usage::default() })
+    };
+    for input in [40_000, 1_000_000_000] {
+        let mut story = Story::begin(Limits::default(), Vec::new());
+        let Next::Think(request) = decide(&story.progress) else { panic!("it fits") };
+        story.note(None, What::Asked(request.asked));
+        story.note(None, What::Replied(replied(input)));
+        let story = story.began(0).observed(0, Status::Ok);
+        assert!(matches!(decide(&story.progress), Next::Think(_)), "{input}");
+    }
 }
 
 #[test]

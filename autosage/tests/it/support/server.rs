@@ -57,6 +57,8 @@ pub struct Answer {
     pub status: Option<u16>,
     /// The words of an error.
     pub error: Option<String>,
+    /// What the model thinks before it says anything.
+    pub thought: Option<String>,
     /// The value of Retry-After.
     pub retry_after: Option<String>,
     /// The value of Date: what the server's own clock says.

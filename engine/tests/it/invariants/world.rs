@@ -186,8 +186,11 @@ impl World {
             _ => (self.parts(), Stop::End),
         };
         let output = self.choices.below(256) as u64 * max_output / 255;
-        // Servers count fewer tokens than are estimated, and some nearly none.
-        let input = input / [1, 1, 2, 100][self.choices.below(4)];
+        // Servers count fewer tokens than are estimated, some nearly none, and some those of something else; no budget holds
+        // against these.
+        let left = self.story.progress.ledger().left();
+        let most = if left.tokens.is_some() || left.nano_usd.is_some() { 10 } else { 400 };
+        let input = input * [10, 10, 5, 0, most][self.choices.below(5)] / 10;
         replied(parts, stop, Usage { input, output, ..Usage::default() })
     }
 

@@ -3,6 +3,9 @@
 use super::{Answer, Wire};
 use serde_json::{Value, json};
 
+/// What signs a thought, or is one that only the model can read.
+const SIGNED: &str = "c2lnbmVk";
+
 /// The head and the body of `answer` on `wire`.
 pub(super) fn response(wire: Wire, answer: &Answer) -> (String, String) {
     let words = answer.error.as_deref().unwrap_or("trouble");
@@ -63,6 +66,9 @@ fn chat(answer: &Answer) -> String {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         body.push_str(&format!("data: {}\n\n", json!({"id": "r", "model": "scripted", "choices": [choice]})));
     };
+    if let Some(thought) = &answer.thought {
+        chunk(json!({"role": "assistant", "reasoning_content": thought}), None);
+    }
     if let Some(text) = &answer.text {
         chunk(json!({"role": "assistant", "content": text}), None);
     }
@@ -94,6 +100,9 @@ fn gemini(answer: &Answer) -> String {
         json!({"candidates": [{"index": 0, "content": content}], "usageMetadata": usage, "modelVersion": "scripted"})
     };
     let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
+    if let Some(thought) = &answer.thought {
+        chunk(part(json!({"text": thought, "thought": true})));
+    }
     if !text.is_empty() {
         chunk(part(json!({"text": text})));
     }
@@ -112,7 +121,11 @@ fn gemini(answer: &Answer) -> String {
         if !id.is_empty() {
             function["id"] = id.into();
         }
-        chunk(part(json!({"functionCall": function})));
+        let mut call = json!({"functionCall": function});
+        if answer.thought.is_some() && place == 0 {
+            call["thoughtSignature"] = SIGNED.into();
+        }
+        chunk(part(call));
     }
     if answer.no_end {
         return body;
@@ -143,13 +156,19 @@ fn responses(answer: &Answer) -> String {
     event("response.created", response("in_progress", json!({"usage": null})));
     let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
     let mut index = 0;
+    if let Some(thought) = &answer.thought {
+        let summary = json!([{"type": "summary_text", "text": thought}]);
+        let item = json!({"type": "reasoning", "id": "rs", "summary": summary, "encrypted_content": SIGNED});
+        event("response.output_item.done", json!({"output_index": index, "item": item}));
+        index += 1;
+    }
     if !text.is_empty() {
         let item = |content: Value| json!({"type": "message", "id": "m", "role": "assistant", "content": content});
-        event("response.output_item.added", json!({"output_index": 0, "item": item(json!([]))}));
-        event("response.output_text.delta", json!({"output_index": 0, "content_index": 0, "delta": text}));
+        event("response.output_item.added", json!({"output_index": index, "item": item(json!([]))}));
+        event("response.output_text.delta", json!({"output_index": index, "content_index": 0, "delta": text}));
         let content = json!([{"type": "output_text", "text": text}]);
-        event("response.output_item.done", json!({"output_index": 0, "item": item(content)}));
-        index = 1;
+        event("response.output_item.done", json!({"output_index": index, "item": item(content)}));
+        index += 1;
     }
     if let Some(status) = answer.status {
         let code = if status == 429 { "rate_limit_exceeded" } else { "server_error" };
@@ -199,11 +218,20 @@ fn messages(answer: &Answer) -> String {
     event(json!({"type": "message_start", "message": message}));
     let text = answer.text.as_deref().or(answer.status.map(|_| "Let me")).unwrap_or_default();
     let mut index = 0;
-    if !text.is_empty() {
-        event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}));
-        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}));
+    if let Some(thought) = &answer.thought {
+        event(
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        );
+        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": thought}}));
+        event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": SIGNED}}));
         event(json!({"type": "content_block_stop", "index": 0}));
-        index = 1;
+        index += 1;
+    }
+    if !text.is_empty() {
+        event(json!({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}));
+        event(json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}));
+        event(json!({"type": "content_block_stop", "index": index}));
+        index += 1;
     }
     if let Some(status) = answer.status {
         event(error(Wire::Messages, status, answer.error.as_deref().unwrap_or("trouble")));
