@@ -230,5 +230,9 @@ fn usage(fields: &Value) -> Option<Usage> {
     let cached = count(&of_input["cached_tokens"]).or_else(|| count(&fields["prompt_cache_hit_tokens"])).unwrap_or(0);
     let cache_write = count(&of_input["cache_write_tokens"]).unwrap_or(0);
     let reasoning = count(&fields["completion_tokens_details"]["reasoning_tokens"]).unwrap_or(0);
+    // xAI counts reasoning beside the completion (docs.x.ai, github.com/vercel/ai/pull/12425).
+    let with_reasoning = output.saturating_add(reasoning);
+    let beside = reasoning > output || count(&fields["total_tokens"]) == Some(input.saturating_add(with_reasoning));
+    let output = if beside { with_reasoning } else { output };
     (input.saturating_add(output) > 0).then_some(Usage { input, cached, cache_write, output, reasoning })
 }
