@@ -254,13 +254,17 @@ fn a_picture_is_base64_of_a_known_kind() {
 #[test]
 fn a_thought_stands_in_its_place() {
     let responses = body("openai-responses", "openai", &conversation("openai-responses"));
-    let (before, rest) = responses.split_once(r#"{"encrypted_content""#).unwrap();
+    let (before, rest) = responses.split_once(r#"{"type":"reasoning""#).unwrap();
     let (thought, after) = rest.split_once("},").unwrap();
     let (calls, tail) = after.split_once(r#",{"type":"function_call_output""#).unwrap();
-    let late = format!(r#"{before}{calls},{{"encrypted_content"{thought}}},{{"type":"function_call_output"{tail}"#);
+    let late = format!(r#"{before}{calls},{{"type":"reasoning"{thought}}},{{"type":"function_call_output"{tail}"#);
     expect!["the reasoning `rs_1` without its required following item"].assert_eq(&check("openai-responses", &late).unwrap_err());
     let gone = responses.replace(r#""encrypted_content":"eA""#, r#""encrypted_content":null"#);
     expect!["the content of reasoning is no text: null"].assert_eq(&check("openai-responses", &gone).unwrap_err());
+    let with =
+        |field: &str| check("openai-responses", &responses.replace(r#","summary":[]"#, &format!(r#","summary":[],{field}"#)));
+    expect!["reasoning has the unknown field `status`"].assert_eq(&with(r#""status":null"#).unwrap_err());
+    expect!["the content of reasoning is no list: null"].assert_eq(&with(r#""content":null"#).unwrap_err());
     let messages = only("anthropic-messages", &[0, 1, 2, 3]).replace(r#""signature":"eA""#, r#""signature":"""#);
     expect!["the signature of thinking is blank"].assert_eq(&check("anthropic-messages", &messages).unwrap_err());
     let gemini = only("gemini", &[0, 1, 2, 3]).replace("eA", "");

@@ -60,18 +60,18 @@ impl Writing {
         for part in parts {
             match part {
                 Said::Opaque { wire, json } if wire == WIRE => match json["type"].as_str() {
-                    Some("reasoning") if stands_alone(json) => waiting.push(json),
+                    Some("reasoning") => waiting.extend(reasoning(json)),
                     Some("message") => phase = json["phase"].as_str(),
                     _ => {}
                 },
                 Said::Text { text } if !text.is_empty() => {
-                    waiting.drain(..).for_each(|item| self.append(item));
+                    waiting.drain(..).for_each(|item| self.append(&item));
                     let content = [Piece::OutputText { text }];
                     self.append(&Item::Message { role: "assistant", phase: phase.take(), content: &content });
                 }
                 Said::Call { .. } => {
                     let Some(SentCall { id, name, arguments }) = calls.next() else { continue };
-                    waiting.drain(..).for_each(|item| self.append(item));
+                    waiting.drain(..).for_each(|item| self.append(&item));
                     self.append(&Item::FunctionCall { call_id: id.as_str(), name, arguments });
                 }
                 Said::Text { .. } | Said::Reasoning { .. } | Said::Opaque { .. } | Said::Cut { .. } => {}
@@ -107,9 +107,15 @@ fn cache_key(system: &str, tools: &[Tool<'_>]) -> String {
     Digest::of_two(system.as_bytes(), json(&tools).as_bytes()).to_string()[..32].to_owned()
 }
 
-/// Whether reasoning holds what it is made of, and not only the name of what a server might have stored.
-fn stands_alone(item: &Value) -> bool {
-    item["encrypted_content"].is_string() || item["content"].as_array().is_some_and(|content| !content.is_empty())
+/// Reasoning as it is taken back: of what came with it, a state, an empty content and fields of another's making are refused
+/// (github.com/BerriAI/litellm/issues/13420). `None` where it does not hold what it is made of, but only the name of what
+/// a server might have stored.
+fn reasoning(item: &Value) -> Option<Item<'_>> {
+    let list = |field: &str| item[field].as_array().map_or(&[][..], Vec::as_slice);
+    let (content, encrypted_content) = (list("content"), item["encrypted_content"].as_str());
+    let id = item["id"].as_str().filter(|id| !id.is_empty());
+    let whole = encrypted_content.is_some() || !content.is_empty();
+    whole.then(|| Item::Reasoning { id, summary: list("summary"), content, encrypted_content })
 }
 
 /// The fields before the items, in the order in which they are sent.
@@ -180,6 +186,15 @@ enum Item<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
         content: &'a [Piece<'a>],
+    },
+    Reasoning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        summary: &'a [Value],
+        #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+        content: &'a [Value],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        encrypted_content: Option<&'a str>,
     },
     FunctionCall {
         call_id: &'a str,

@@ -53,7 +53,9 @@ pub fn thought(model: &ModelSpec) -> Said {
             json!({"reasoning_in": "reasoning", "reasoning_details": details})
         }
         "openai-chat" => json!({"reasoning_in": "reasoning"}),
-        "openai-responses" => json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": signature}),
+        "openai-responses" => {
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": signature, "status": null, "content": null})
+        }
         "anthropic-messages" => json!({"type": "thinking", "thinking": "hm", "signature": signature}),
         "gemini" => json!({"on": "call", "thoughtSignature": signature}),
         other => panic!("what is thought on the wire {other}?"),

@@ -62,8 +62,12 @@ pub(super) fn check(body: &Value) -> Checked {
                 "assistant"
             }
             ("reasoning", None) => {
-                let optional = ["content", "encrypted_content", "status"];
-                object(item, "reasoning", &["type", "id", "summary"], &optional)?;
+                // "Unknown parameter: 'input[1].status'" (github.com/BerriAI/litellm/issues/13420).
+                let fields = object(item, "reasoning", &["type", "id", "summary", "encrypted_content"], &["content"])?;
+                if !item["summary"].is_array() {
+                    return Err(format!("the summary of reasoning is no list: {}", item["summary"]));
+                }
+                fields.get("content").map_or(Ok(()), |content| list(content, "the content of reasoning").map(|_| ()))?;
                 let id = text(&item["id"], "the id of reasoning")?;
                 // Without its content it would be looked up in what was not stored.
                 text(&item["encrypted_content"], "the content of reasoning")?;

@@ -20,9 +20,12 @@ fn responses() -> Vec<Message> {
             Said::Text { text: "I look.".to_owned() },
             call("bash"),
             opaque(json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": null})),
-            opaque(reasoning("rs_3")),
+            opaque(
+                json!({"type": "reasoning", "id": "rs_3", "summary": [], "encrypted_content": "c2VjcmV0", "status": null, "content": null, "internal": {"a": 1}}),
+            ),
+            opaque(json!({"type": "reasoning", "id": "rs_4", "content": [{"type": "reasoning_text", "text": "Hm."}]})),
             call("bash"),
-            opaque(reasoning("rs_4")),
+            opaque(reasoning("rs_5")),
             Said::Cut { name: "bash".to_owned(), raw: "{\"comm".to_owned() },
             Said::Opaque { wire: "another".to_owned(), json: reasoning("x") },
         ];
@@ -32,16 +35,19 @@ fn responses() -> Vec<Message> {
 }
 
 #[test]
-fn reasoning_goes_back_as_it_came_before_what_it_led_to() {
+fn reasoning_goes_back_before_what_it_led_to_with_no_field_that_would_be_refused() {
     check(
         "openai/gpt-6-sol",
         &responses(),
         expect![[r#"
             {"model":"gpt-6-sol","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"66627a3036be44a044d6a117fb3b2f2c","parallel_tool_calls":true,"instructions":"Be brief.","tools":[{"type":"function","name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false}],"input":[
             {"type":"message","role":"user","content":[{"type":"input_text","text":"Mend \"it\".\n"},
-            {"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}]},{"encrypted_content":"c2VjcmV0","id":"rs_1","summary":[],"type":"reasoning"},
+            {"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=","detail":"high"}]},
+            {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2VjcmV0"},
             {"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]},
-            {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},{"encrypted_content":"c2VjcmV0","id":"rs_3","summary":[],"type":"reasoning"},
+            {"type":"function_call","call_id":"c2_0","name":"bash","arguments":"{\"command\":\"ls\"}"},
+            {"type":"reasoning","id":"rs_3","summary":[],"encrypted_content":"c2VjcmV0"},
+            {"type":"reasoning","id":"rs_4","summary":[],"content":[{"text":"Hm.","type":"reasoning_text"}]},
             {"type":"function_call","call_id":"c2_1","name":"read","arguments":"{}"},
             {"type":"function_call_output","call_id":"c2_0","output":"a.rs"},
             {"type":"function_call_output","call_id":"c2_1","output":"the arguments are not JSON"},
