@@ -168,6 +168,14 @@ fn unknown_fields_blank_words_and_wrong_arguments_are_refused() {
 }
 
 #[test]
+fn blank_words_beside_calls_are_refused_on_chat() {
+    let good = only("openai-chat", &[0, 1, 2, 3]);
+    let bad = good.replace(r#""content":null"#, r#""content":"\n\n""#);
+    assert_ne!(good, bad);
+    expect!["a reply is blank"].assert_eq(&check("openai-chat", &bad).unwrap_err());
+}
+
+#[test]
 fn the_form_of_an_answer_is_closed() {
     let answering = |wire: &str, provider: &str| {
         let spec =

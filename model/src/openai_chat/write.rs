@@ -248,7 +248,8 @@ fn turn<'a>(message: &'a Message, row: &Provider) -> Option<Turn<'a>> {
         Message::Reply { parts, calls } => {
             let text: String =
                 parts.iter().filter_map(|part| if let Said::Text { text } = part { Some(&**text) } else { None }).collect();
-            let content = Some(text).filter(|text| !text.is_empty());
+            // Claude behind a gateway refuses words that are blank.
+            let content = Some(text).filter(|text| !text.trim().is_empty());
             if content.is_none() && calls.is_empty() {
                 return None;
             }

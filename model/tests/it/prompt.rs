@@ -232,6 +232,21 @@ fn an_unknown_server_gets_back_what_it_sent() {
 }
 
 #[test]
+fn blank_words_beside_calls_are_not_sent() {
+    let call = || Said::Call { id: String::new(), name: "bash".to_owned(), arguments: "{}".to_owned() };
+    let parts = vec![Said::Text { text: "\n\n".to_owned() }, call()];
+    check(
+        "openai-compatible/some/model",
+        &[Message::Reply { parts, calls: vec![sent(0, "{}")] }, result(0, Status::Ok, "a.rs")],
+        expect![[r#"
+            {"model":"some/model","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}}}],"messages":[
+            {"role":"system","content":"Be brief."},
+            {"role":"assistant","content":null,"tool_calls":[{"id":"c2_0","type":"function","function":{"name":"bash","arguments":"{}"}}]},
+            {"role":"tool","tool_call_id":"c2_0","content":"a.rs"}],"max_tokens":8192}"#]],
+    );
+}
+
+#[test]
 fn openai_s_chat_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
     check(
         "openai-chat/gpt-6-sol",

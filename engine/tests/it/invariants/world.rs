@@ -146,7 +146,8 @@ impl World {
     pub fn parts(&mut self) -> Vec<Said> {
         let mut parts = Vec::new();
         if self.choices.below(3) == 0 {
-            let (text, times) = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300)][self.choices.below(4)];
+            let texts = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300), ("\n", 2)];
+            let (text, times) = texts[self.choices.below(texts.len())];
             parts.push(Said::Text { text: text.repeat(times) });
         }
         if self.choices.below(3) == 1 {
@@ -163,7 +164,13 @@ impl World {
         if self.choices.below(8) == 0 {
             parts.push(Said::Cut { name: "bash".into(), raw: "{\"comm".into() });
         }
-        if parts.is_empty() {
+        // No wire takes a reply for one that says nothing.
+        let says = |part: &Said| match part {
+            Said::Text { text } => !text.trim().is_empty(),
+            Said::Call { .. } | Said::Cut { .. } => true,
+            Said::Reasoning { .. } | Said::Opaque { .. } => false,
+        };
+        if !parts.iter().any(says) {
             parts.push(Said::Text { text: "done".into() });
         }
         parts

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions.
 
-use super::{Checked, Open, answer, arguments, at_least, data_url, is, list, name, object, schema, text};
+use super::{Checked, Open, answer, arguments, at_least, data_url, is, list, name, object, schema, text, words};
 use serde_json::Value;
 
 /// "Expected an array with maximum length 128" (`array_above_max_length`, github.com/pydantic/pydantic-ai/issues/1105).
@@ -82,9 +82,10 @@ fn assistant(message: &Value, open: &mut Open) -> Checked {
     let thought = ["reasoning", "reasoning_content", "reasoning_details"];
     let optional = ["tool_calls", thought[0], thought[1], thought[2]];
     let fields = object(message, "an assistant message", &["role", "content"], &optional)?;
-    let Some(calls) = fields.get("tool_calls") else { return text(&message["content"], "a reply without calls").map(|_| ()) };
+    let Some(calls) = fields.get("tool_calls") else { return words(&message["content"], "a reply without calls").map(|_| ()) };
+    // "text content blocks must contain non-whitespace text", of Claude behind gateways.
     if !message["content"].is_null() {
-        text(&message["content"], "a reply")?;
+        words(&message["content"], "a reply")?;
     }
     let calls = list(calls, "tool_calls")?;
     if calls.len() > MOST_CALLS {
