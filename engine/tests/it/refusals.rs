@@ -278,3 +278,18 @@ fn a_thought_stands_in_its_place() {
     let gemini = only("gemini", &[0, 1, 2, 3]).replace("eA", "");
     expect!["a signature is blank"].assert_eq(&check("gemini", &gemini).unwrap_err());
 }
+
+#[test]
+fn blank_words_of_a_reply_stand_between_thinking_alone() {
+    let body = only("anthropic-messages", &[0, 1, 2, 3]);
+    let thinking = r#"{"signature":"eA","thinking":"hm","type":"thinking"}"#;
+    let verdict = |text: &str, after: &str| {
+        let blocks = format!(r#"{thinking},{{"type":"text","text":"{text}"}},{after}"#);
+        let changed = body.replacen(&format!("{thinking},"), &blocks, 1);
+        assert_ne!(changed, body);
+        check("anthropic-messages", &changed)
+    };
+    assert_eq!(verdict(r"\n\n", &format!("{thinking},")), Ok(()));
+    expect!["words is blank"].assert_eq(&verdict("", &format!("{thinking},")).unwrap_err());
+    expect!["words is blank"].assert_eq(&verdict(r"\n\n", "").unwrap_err());
+}

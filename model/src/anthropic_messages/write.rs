@@ -221,20 +221,30 @@ struct ToolResult<'a> {
 }
 
 /// The blocks of a reply in the order in which they came, as far as they may be sent back: no blank text, no call that was
-/// cut off, and no thinking at the end, which then led to nothing (the API refuses all three).
+/// cut off, and no thinking at the end, which then led to nothing (the API refuses all three). Blank text between two blocks
+/// of thinking goes back: without it they count as modified.
 fn said(parts: &[Said], calls: &[SentCall]) -> Vec<String> {
     let (mut calls, mut blocks, mut length) = (calls.iter(), Vec::new(), 0);
+    // Blank text right after thinking.
+    let mut between: Vec<&str> = Vec::new();
     for part in parts {
         match part {
-            Said::Text { text } if text.trim().is_empty() => continue,
+            Said::Text { text } if text.trim().is_empty() => {
+                if !text.is_empty() && blocks.len() > length {
+                    between.push(text);
+                }
+                continue;
+            }
             Said::Text { text } => blocks.push(json(&Text::of(text))),
             Said::Call { .. } => blocks.extend(calls.next().map(call)),
             Said::Opaque { wire, json: block } if wire == WIRE => {
+                blocks.extend(between.drain(..).map(|text| json(&Text::of(text))));
                 blocks.push(json(block));
                 continue;
             }
             Said::Opaque { .. } | Said::Reasoning { .. } | Said::Cut { .. } => continue,
         }
+        between.clear();
         length = blocks.len();
     }
     blocks.truncate(length);

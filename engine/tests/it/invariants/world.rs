@@ -153,6 +153,10 @@ impl World {
         if self.choices.below(3) == 1 {
             parts.push(Said::Reasoning { text: "hm".into() });
             parts.push(thought(self.story.progress.model().unwrap()));
+            if self.choices.below(3) == 1 {
+                parts.push(Said::Text { text: "\n\n".into() });
+                parts.push(thought(self.story.progress.model().unwrap()));
+            }
         }
         for _ in 0..self.choices.below(4) {
             let (id, name) = (IDS[self.choices.below(3)].to_owned(), self.name());

@@ -117,7 +117,13 @@ fn image(block: &Value) -> Checked {
     picture(&source["media_type"], text(&source["data"], "the bytes of a picture")?, &KINDS)
 }
 
+/// Blank text may stand between two blocks of thinking alone, which without it count as modified: "thinking blocks in the
+/// latest assistant message cannot be modified".
 fn assistant(blocks: &[Value], open: &mut Open) -> Checked {
+    let thinks = |place: Option<usize>| {
+        let block = place.and_then(|place| blocks.get(place));
+        block.is_some_and(|block| block["type"] == "thinking" || block["type"] == "redacted_thinking")
+    };
     for (place, block) in blocks.iter().enumerate() {
         if block.get("cache_control").is_some() {
             return Err("a mark for the cache on what the assistant said".to_owned());
@@ -125,7 +131,10 @@ fn assistant(blocks: &[Value], open: &mut Open) -> Checked {
         match text(&block["type"], "the type of a block")? {
             "text" => {
                 object(block, "words", &["type", "text"], &[])?;
-                words(&block["text"], "words")?;
+                let is_between = thinks(place.checked_sub(1)) && thinks(Some(place + 1));
+                if !is_between || block["text"] == "" {
+                    words(&block["text"], "words")?;
+                }
             }
             "tool_use" => {
                 object(block, "a call", &["type", "id", "name", "input"], &[])?;

@@ -97,3 +97,49 @@ fn a_model_without_effort_is_not_asked_to_think_and_nothing_empty_is_sent() {
     );
     expect![[r#"{"model":"claude-haiku-4-5","stream":true,"messages":[],"max_tokens":10}"#]].assert_eq(&body);
 }
+
+/// The blocks of a reply of these parts and one call.
+fn sent_back(parts: Vec<Said>) -> serde_json::Value {
+    let messages = [Message::User(vec![SentPart::text("Go.")]), Message::Reply { parts, calls: vec![sent(0, "{}")] }];
+    let spec = spec("anthropic/claude-opus-5-5");
+    let body = render(&spec, &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None });
+    serde_json::from_str::<serde_json::Value>(&body).unwrap()["messages"][1]["content"].take()
+}
+
+/// The kinds of the blocks, and the texts of those that have one.
+fn kinds(parts: Vec<Said>) -> String {
+    let blocks = sent_back(parts);
+    let kind = |block: &serde_json::Value| match block["text"].as_str() {
+        Some(text) => format!("{text:?}"),
+        None => block["type"].as_str().unwrap().to_owned(),
+    };
+    blocks.as_array().unwrap().iter().map(kind).collect::<Vec<_>>().join(" ")
+}
+
+fn thinking(signature: &str) -> Said {
+    let json = json!({"type": "thinking", "thinking": "hm", "signature": signature});
+    Said::Opaque { wire: "anthropic-messages".to_owned(), json }
+}
+
+fn text(text: &str) -> Said {
+    Said::Text { text: text.to_owned() }
+}
+
+fn call() -> Said {
+    Said::Call { id: "toolu".to_owned(), name: "bash".to_owned(), arguments: "{}".to_owned() }
+}
+
+#[test]
+fn blank_text_goes_back_where_thinking_stands_on_both_sides() {
+    let summary = || Said::Reasoning { text: "hm".to_owned() };
+    let parts = vec![summary(), thinking("a"), text("\n\n"), summary(), thinking("b"), call()];
+    assert_eq!(kinds(parts), r#"thinking "\n\n" thinking tool_use"#);
+    assert_eq!(kinds(vec![thinking("a"), text(""), thinking("b"), call()]), "thinking thinking tool_use");
+    assert_eq!(kinds(vec![thinking("a"), text("\n\n"), call()]), "thinking tool_use");
+    assert_eq!(
+        kinds(vec![text("\n"), thinking("a"), text(" "), text("Look."), thinking("b"), call()]),
+        r#"thinking "Look." thinking tool_use"#
+    );
+    assert_eq!(kinds(vec![call(), thinking("a"), text("\n\n"), thinking("b")]), "tool_use");
+    assert_eq!(kinds(vec![text("\n\n"), call()]), "tool_use");
+}
