@@ -221,7 +221,7 @@ struct ToolResult<'a> {
 }
 
 /// The blocks of a reply in the order in which they came, as far as they may be sent back: no blank text, no call that was
-/// cut off, and no thinking at the end, which then led to nothing (the API refuses all three). Blank text between two blocks
+/// cut off, no thinking without a signature, and none at the end, which then led to nothing (the API refuses all four). Blank text between two blocks
 /// of thinking goes back: without it they count as modified.
 fn said(parts: &[Said], calls: &[SentCall]) -> Vec<String> {
     let (mut calls, mut blocks, mut length) = (calls.iter(), Vec::new(), 0);
@@ -237,7 +237,7 @@ fn said(parts: &[Said], calls: &[SentCall]) -> Vec<String> {
             }
             Said::Text { text } => blocks.push(json(&Text::of(text))),
             Said::Call { .. } => blocks.extend(calls.next().map(call)),
-            Said::Opaque { wire, json: block } if wire == WIRE => {
+            Said::Opaque { wire, json: block } if wire == WIRE && !is_unsigned(block) => {
                 blocks.extend(between.drain(..).map(|text| json(&Text::of(text))));
                 blocks.push(json(block));
                 continue;
@@ -250,6 +250,11 @@ fn said(parts: &[Said], calls: &[SentCall]) -> Vec<String> {
     blocks.truncate(length);
     blocks.extend(calls.map(call));
     blocks
+}
+
+/// Thinking whose signature did not come, as from a server that only speaks like Anthropic's.
+fn is_unsigned(block: &Value) -> bool {
+    block["type"] == "thinking" && block["signature"].as_str().is_none_or(str::is_empty)
 }
 
 fn call(call: &SentCall) -> String {

@@ -143,3 +143,14 @@ fn blank_text_goes_back_where_thinking_stands_on_both_sides() {
     assert_eq!(kinds(vec![call(), thinking("a"), text("\n\n"), thinking("b")]), "tool_use");
     assert_eq!(kinds(vec![text("\n\n"), call()]), "tool_use");
 }
+
+#[test]
+fn thinking_without_a_signature_stays_out() {
+    let blocks = sent_back(vec![thinking("a"), thinking(""), call()]);
+    assert_eq!(blocks.as_array().unwrap().len(), 2, "{blocks}");
+    assert_eq!(blocks[0]["signature"], "a");
+    let never_signed =
+        Said::Opaque { wire: "anthropic-messages".to_owned(), json: json!({"type": "thinking", "thinking": "hm"}) };
+    assert_eq!(kinds(vec![never_signed, text("Look."), call()]), r#""Look." tool_use"#);
+    assert_eq!(kinds(vec![thinking("a"), text("\n\n"), thinking(""), call()]), "thinking tool_use");
+}
