@@ -45,7 +45,7 @@ enum Content {
     Kept(Value),
 }
 
-/// Tokens as the server counted them; each count grows until the reply ends.
+/// Tokens as the server counted them; of each count the last one that is not zero.
 #[derive(Default)]
 struct Counts {
     input: u64,
@@ -274,11 +274,15 @@ fn append(fields: &mut Map<String, Value>, field: &str, more: &str) {
 
 impl Counts {
     fn add(&mut self, fields: &Value) {
-        let count = |field: &str| fields[field].as_u64().unwrap_or_default();
-        self.input = self.input.max(count("input_tokens"));
-        self.read = self.read.max(count("cache_read_input_tokens"));
-        self.written = self.written.max(count("cache_creation_input_tokens"));
-        self.output = self.output.max(count("output_tokens"));
+        let told = |field: &str, count: &mut u64| {
+            if let Some(last) = fields[field].as_u64().filter(|last| *last > 0) {
+                *count = last;
+            }
+        };
+        told("input_tokens", &mut self.input);
+        told("cache_read_input_tokens", &mut self.read);
+        told("cache_creation_input_tokens", &mut self.written);
+        told("output_tokens", &mut self.output);
     }
 
     /// The usage of the whole reply; `None` where it did not come, or is nothing but zeros. The API counts what was read
