@@ -15,6 +15,9 @@ const MOST_BLOCKS: usize = 1000;
 pub(crate) struct Draft {
     blocks: Vec<Block>,
     finish: Option<String>,
+    /// The provider's words for why it declines (platform.claude.com/docs/test-and-evaluate/strengthen-guardrails/
+    /// handle-streaming-refusals).
+    explanation: Option<String>,
     /// Whether the reply came whole, not as a stream: then nothing tells a call that was cut from one that was not.
     at_once: bool,
     done: bool,
@@ -81,7 +84,7 @@ impl wire::Draft for Draft {
             self.start(index, block, heard);
             self.stop(index);
         }
-        self.end(reply);
+        self.end(reply, heard);
         self.done = true;
     }
 
@@ -116,7 +119,7 @@ impl Draft {
             "content_block_delta" => self.delta(index, &event["delta"], heard),
             "content_block_stop" => self.stop(index),
             "message_delta" => {
-                self.end(&event["delta"]);
+                self.end(&event["delta"], heard);
                 self.usage.add(&event["usage"]);
             }
             "message_stop" => self.done = true,
@@ -135,10 +138,16 @@ impl Draft {
         self.usage.add(&message["usage"]);
     }
 
-    fn end(&mut self, fields: &Value) {
-        if let Some(reason) = fields["stop_reason"].as_str() {
-            self.finish = Some(reason.to_owned());
-            self.usage.is_final = true;
+    fn end(&mut self, fields: &Value, heard: &dyn Fn(Heard<'_>)) {
+        let Some(reason) = fields["stop_reason"].as_str() else { return };
+        self.finish = Some(reason.to_owned());
+        self.usage.is_final = true;
+        let words = fields["stop_details"]["explanation"].as_str().filter(|words| !words.trim().is_empty());
+        if let (Some(words), "refusal", None) = (words, reason, &self.explanation) {
+            let has_words = self.blocks.iter().any(|block| matches!(&block.said, Content::Text(text) if !text.trim().is_empty()));
+            let words = if has_words { format!("\n\n{words}") } else { words.to_owned() };
+            heard(Heard::Text(&words));
+            self.explanation = Some(words);
         }
     }
 
@@ -230,7 +239,8 @@ impl Draft {
             let may_be_cut = cut.is_some() && (!block.closed || place == last);
             parts(block.said, may_be_cut, at_once)
         };
-        let parts: Vec<Said> = self.blocks.into_iter().enumerate().flat_map(said).collect();
+        let explanation = self.explanation.map(|text| Said::Text { text });
+        let parts: Vec<Said> = self.blocks.into_iter().enumerate().flat_map(said).chain(explanation).collect();
         let calls = parts.iter().any(|part| matches!(part, Said::Call { .. }));
         usable(parts, cut.unwrap_or(if calls { Stop::Calls } else { Stop::End }), self.served, self.id)
     }
