@@ -86,12 +86,15 @@ impl Draft {
             self.trouble.get_or_insert(openai::in_stream(error));
             return;
         }
-        self.usage = usage(&chunk["usage"]).or(self.usage);
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         self.served = self.served.take().or_else(|| text(&chunk["model"]));
         self.id = self.id.take().or_else(|| text(&chunk["id"]));
         let first = |choice: &&Value| choice["index"].as_u64().unwrap_or(0) == 0;
-        let Some(choice) = chunk["choices"].as_array().and_then(|all| all.iter().find(first)) else { return };
+        let choice = chunk["choices"].as_array().and_then(|all| all.iter().find(first));
+        // Kimi puts the usage into the choice (github.com/earendil-works/pi/pull/2016).
+        let in_choice = || usage(&choice?["usage"]);
+        self.usage = usage(&chunk["usage"]).or_else(in_choice).or(self.usage);
+        let Some(choice) = choice else { return };
         let said = if choice["message"].is_object() { &choice["message"] } else { &choice["delta"] };
         self.take_said(said, heard);
         self.finish = text(&choice["finish_reason"]).or(self.finish.take());
@@ -227,7 +230,9 @@ fn usage(fields: &Value) -> Option<Usage> {
     let input = count(&fields["prompt_tokens"])?;
     let output = count(&fields["completion_tokens"]).unwrap_or(0);
     let of_input = &fields["prompt_tokens_details"];
-    let cached = count(&of_input["cached_tokens"]).or_else(|| count(&fields["prompt_cache_hit_tokens"])).unwrap_or(0);
+    // OpenAI's, DeepSeek's, Kimi's.
+    let cached = [&of_input["cached_tokens"], &fields["prompt_cache_hit_tokens"], &fields["cached_tokens"]];
+    let cached = cached.into_iter().find_map(count).unwrap_or(0);
     let cache_write = count(&of_input["cache_write_tokens"]).unwrap_or(0);
     let reasoning = count(&fields["completion_tokens_details"]["reasoning_tokens"]).unwrap_or(0);
     // xAI counts reasoning beside the completion (docs.x.ai, github.com/vercel/ai/pull/12425).
