@@ -1,7 +1,9 @@
 //! A prompt, and how many tokens it may have.
 
 use crate::picture::SentPicture;
+use crate::wire::without_nul;
 use serde_json::Value;
+use std::borrow::Cow;
 use trace::{CallId, Said, Status, ToolSpec};
 
 /// All that a model is to see. Prompts of a run only grow at the end of `messages`.
@@ -40,6 +42,42 @@ pub enum Message {
         /// What the model is to see of it.
         content: Vec<SentPart>,
     },
+}
+
+impl Message {
+    /// The message as it may be sent anywhere: with U+FFFD for each NUL in its words and in the arguments of its calls. What is
+    /// kept opaque stays as it came, for it may be signed.
+    pub(crate) fn without_nul(&self) -> Cow<'_, Message> {
+        let has_nul = |text: &String| text.contains('\0');
+        let is_clean = match self {
+            Message::User(content) | Message::Result { content, .. } => {
+                !content.iter().any(|part| matches!(part, SentPart::Text(text) if has_nul(text)))
+            }
+            Message::Reply { parts, calls } => {
+                let said = |part: &Said| matches!(part, Said::Text { text } | Said::Reasoning { text } if has_nul(text));
+                !parts.iter().any(said) && calls.iter().all(|call| matches!(without_nul(&call.arguments), Cow::Borrowed(_)))
+            }
+        };
+        if is_clean {
+            return Cow::Borrowed(self);
+        }
+        let mend = |text: &mut String| *text = text.replace('\0', "\u{fffd}");
+        let mut message = self.clone();
+        match &mut message {
+            Message::User(content) | Message::Result { content, .. } => content.iter_mut().for_each(|part| match part {
+                SentPart::Text(text) => mend(text),
+                SentPart::Picture(_) => {}
+            }),
+            Message::Reply { parts, calls } => {
+                parts.iter_mut().for_each(|part| match part {
+                    Said::Text { text } | Said::Reasoning { text } => mend(text),
+                    Said::Call { .. } | Said::Cut { .. } | Said::Opaque { .. } => {}
+                });
+                calls.iter_mut().for_each(|call| call.arguments = without_nul(&call.arguments).into_owned());
+            }
+        }
+        Cow::Owned(message)
+    }
 }
 
 /// A piece of a message as it is sent.

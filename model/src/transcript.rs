@@ -46,6 +46,7 @@ impl Transcript {
 
     /// The conversation goes on with `message`, which is final.
     pub fn push(&mut self, message: &Message) {
+        let message = &*message.without_nul();
         let (pictures, bytes) = weight(message);
         self.pictures += pictures;
         self.picture_bytes += bytes;

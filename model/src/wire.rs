@@ -6,6 +6,7 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use escapes::without_nul;
 pub(crate) use reading::{Answer, Draft, Phase, Reading, usable};
 
 use crate::provider::KeyForm;

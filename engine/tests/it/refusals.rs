@@ -168,6 +168,32 @@ fn unknown_fields_blank_words_and_wrong_arguments_are_refused() {
 }
 
 #[test]
+fn a_nul_in_words_or_arguments_is_refused() {
+    say(
+        |_, body| body.replacen(r#""go""#, r#""g\u0000""#, 1),
+        expect![[r#"
+        openai-chat: a NUL in "g\0"
+        openai-responses: a NUL in "g\0"
+        anthropic-messages: a NUL in "g\0"
+        gemini: a NUL in "g\0"
+    "#]],
+    );
+    say(
+        |wire, body| match wire {
+            "openai-chat" | "openai-responses" => body.replacen(r#""arguments":"{}""#, r#""arguments":"{\"a\":\"\\u0000\"}""#, 1),
+            "anthropic-messages" => body.replacen(r#""input":{}"#, r#""input":{"a":"\u0000"}"#, 1),
+            _ => body.replacen(r#""args":{}"#, r#""args":{"a":"\u0000"}"#, 1),
+        },
+        expect![[r#"
+            openai-chat: a NUL in "\0"
+            openai-responses: a NUL in "\0"
+            anthropic-messages: a NUL in "\0"
+            gemini: a NUL in "\0"
+        "#]],
+    );
+}
+
+#[test]
 fn blank_words_beside_calls_are_refused_on_chat() {
     let good = only("openai-chat", &[0, 1, 2, 3]);
     let bad = good.replace(r#""content":null"#, r#""content":"\n\n""#);

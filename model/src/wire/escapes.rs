@@ -1,5 +1,6 @@
-//! Halves of characters in JSON: some servers cut an emoji in two where its pieces come in two events, and no parser reads
-//! half of one.
+//! Escapes in JSON that not every reader takes: halves of characters, for some servers cut an emoji in two where its pieces
+//! come in two events, and no parser reads half of one; and NUL, at which llama.cpp ends a prompt
+//! (github.com/ggml-org/llama.cpp/issues/25543).
 
 use std::borrow::Cow;
 
@@ -8,19 +9,47 @@ pub fn without_halves(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json.into();
     }
+    replaced(json, |escape| match (half(escape), escape.get(6..).and_then(half)) {
+        (Some(true), Some(false)) => Escape::Kept(12),
+        (Some(_), _) => Escape::Replaced,
+        (None, _) => Escape::Other,
+    })
+}
+
+/// `json` with U+FFFD for each `\u0000`.
+pub fn without_nul(json: &str) -> Cow<'_, str> {
+    const NUL: &str = "\\u0000";
+    if !json.contains(NUL) {
+        return json.into();
+    }
+    replaced(json, |escape| if escape.starts_with(NUL) { Escape::Replaced } else { Escape::Other })
+}
+
+/// What becomes of a `\u` escape.
+enum Escape {
+    /// It stays, in so many bytes.
+    Kept(usize),
+    /// U+FFFD stands for it.
+    Replaced,
+    /// It is none of those that are looked for.
+    Other,
+}
+
+/// `json` with those of its escapes replaced that `judge`, who is given the text from each on, says so of.
+fn replaced(json: &str, judge: impl Fn(&str) -> Escape) -> Cow<'_, str> {
     let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
     while let Some(at) = rest.find('\\') {
         let escape = &rest[at..];
-        let length = match (half(escape), escape.get(6..).and_then(half)) {
-            (Some(true), Some(false)) => 12,
-            (Some(_), _) => {
+        let length = match judge(escape) {
+            Escape::Kept(length) => length,
+            Escape::Replaced => {
                 whole.push_str(&rest[..at]);
                 whole.push_str("\\ufffd");
                 rest = &escape[6..];
                 continue;
             }
-            // Of other escapes the character behind the backslash begins no new one.
-            (None, _) => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+            // The character behind the backslash begins no new escape.
+            Escape::Other => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
         };
         whole.push_str(&rest[..at + length]);
         rest = &escape[length..];
@@ -58,5 +87,15 @@ mod tests {
             assert!(serde_json::from_str::<String>(&without_halves(json)).is_ok(), "{json}");
         }
         assert_eq!(without_halves(r"\ud83d\"), r"\ufffd\", "what is no JSON is no trouble");
+    }
+    #[test]
+    fn a_nul_is_replaced_and_what_only_looks_like_one_stays() {
+        for (json, whole) in [
+            (r#""plain \u0001""#, r#""plain \u0001""#),
+            (r#""a\u0000b\u0000""#, r#""a\ufffdb\ufffd""#),
+            (r#""\\u0000 \\\u0000""#, r#""\\u0000 \\\ufffd""#),
+        ] {
+            assert_eq!(without_nul(json), whole);
+        }
     }
 }

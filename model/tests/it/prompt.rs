@@ -247,6 +247,41 @@ fn blank_words_beside_calls_are_not_sent() {
 }
 
 #[test]
+fn a_nul_that_was_said_is_not_sent_on_any_wire() {
+    let arguments = r#"{"command":"echo \u0000x \\u0000"}"#;
+    let call = || Said::Call { id: String::new(), name: "bash".to_owned(), arguments: arguments.to_owned() };
+    let words = ["task", "thought", "words", "result"].map(|word| format!("{word}\0."));
+    let [task, thought, said, seen] = words.clone();
+    let messages = [
+        Message::User(vec![SentPart::Text(task), picture()]),
+        Message::Reply {
+            parts: vec![Said::Reasoning { text: thought }, Said::Text { text: said }, call()],
+            calls: vec![sent(0, arguments)],
+        },
+        result(0, Status::Ok, &seen),
+    ];
+    for id in ["openai-compatible/m", "openai/gpt-6-sol", "anthropic/claude-opus-5", "gemini/gemini-3-pro"] {
+        let body = render(&spec(id), &Prompt { system: "", tools: &[], messages: &messages, max_output: 10, schema: None });
+        let read: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(!read.to_string().replace(r"\\", "").contains(r"\u0000"), "{id}: {body}");
+        for word in words.iter().filter(|word| !word.starts_with("thought") || id == "openai-compatible/m") {
+            assert!(body.contains(&word.replace('\0', "\u{fffd}")), "{id}: {word:?} in {body}");
+        }
+        let arguments = match id {
+            "openai-compatible/m" => read["messages"][1]["tool_calls"][0]["function"]["arguments"].as_str(),
+            "openai/gpt-6-sol" => read["input"][2]["arguments"].as_str(),
+            _ => None,
+        };
+        let arguments = arguments.map(|text| serde_json::from_str(text).unwrap());
+        let arguments = arguments.unwrap_or_else(|| match id {
+            "anthropic/claude-opus-5" => read["messages"][1]["content"][1]["input"].clone(),
+            _ => read["contents"][1]["parts"][1]["functionCall"]["args"].clone(),
+        });
+        assert_eq!(arguments, json!({"command": "echo \u{fffd}x \\u0000"}), "{id}");
+    }
+}
+
+#[test]
 fn openai_s_chat_has_a_field_of_its_own_for_the_limit_and_gets_no_reasoning() {
     check(
         "openai-chat/gpt-6-sol",

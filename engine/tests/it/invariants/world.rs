@@ -18,7 +18,7 @@ const NAMES: [&str; 6] = ["bash", "read", "read", "read", "submit", UNKNOWN[0]];
 const UNKNOWN: [&str; 4] =
     ["nothing", "bash.run now!", "", "a_name_that_is_longer_than_the_sixty_four_letters_that_any_provider_takes_at_most"];
 const IDS: [&str; 3] = ["", "a", "b"];
-const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
+const ARGUMENTS: [&str; 4] = ["{\"path\":\"x\\u0000\"}", "{\"command\":\"ls\"}", "{\"cut", WISH];
 pub const WISH: &str = "{\"command\":\"ls\",\"network\":true,\"why\":\"to look\"}";
 
 /// Random choices, one after another; zeros once they are used up.
@@ -146,7 +146,7 @@ impl World {
     pub fn parts(&mut self) -> Vec<Said> {
         let mut parts = Vec::new();
         if self.choices.below(3) == 0 {
-            let texts = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300), ("\n", 2)];
+            let texts = [("done", 1), ("<tool_call>", 1), ("thinking. ", 2), ("thinking. ", 300), ("\n", 2), ("a\0b", 1)];
             let (text, times) = texts[self.choices.below(texts.len())];
             parts.push(Said::Text { text: text.repeat(times) });
         }

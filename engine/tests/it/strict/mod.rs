@@ -34,6 +34,7 @@ pub struct Asked<'a> {
 pub fn check(asked: Asked<'_>) -> Result<(), String> {
     let body: Value = serde_json::from_str(asked.body).map_err(|error| format!("not JSON: {error}"))?;
     let model = asked.model.or(body["model"].as_str()).unwrap_or_default();
+    without_nul(&body)?;
     match asked.wire {
         "openai-chat" => chat::check(&body)?,
         "openai-responses" => responses::check(&body)?,
@@ -49,6 +50,20 @@ pub fn check(asked: Asked<'_>) -> Result<(), String> {
 }
 
 type Checked<T = ()> = Result<T, String>;
+
+/// No text holds a NUL, nor do arguments that are one: some servers end a prompt there in silence
+/// (github.com/ggml-org/llama.cpp/issues/25543).
+fn without_nul(value: &Value) -> Checked {
+    match value {
+        Value::String(text) if text.contains('\0') => Err(format!("a NUL in {text:?}")),
+        Value::Array(values) => values.iter().try_for_each(without_nul),
+        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
+            let inner = (name == "arguments").then(|| serde_json::from_str(value.as_str()?).ok()).flatten();
+            without_nul(&Value::String(name.clone())).and_then(|()| without_nul(&inner.unwrap_or_else(|| value.clone())))
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// An object with all of `required`, perhaps some of `optional`, and nothing else.
 fn object<'a>(value: &'a Value, what: &str, required: &[&str], optional: &[&str]) -> Checked<&'a Map<String, Value>> {
