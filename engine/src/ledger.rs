@@ -84,6 +84,11 @@ impl Ledger {
         (!self.unpriced && (self.turns > 0 || !self.asks_unpriced)).then_some(self.cost)
     }
 
+    /// Money that is known to be spent though not all of it is: `None` where all is known, or nothing.
+    pub fn known_part(&self) -> Option<NanoUsd> {
+        Some(self.cost).filter(|cost| self.unpriced && cost.0 > 0)
+    }
+
     /// Takes in one more event.
     pub fn fold(&mut self, event: &Event) {
         self.active_ms = event.ms;

@@ -21,7 +21,7 @@ enum Line {
 /// `width` columns, as far as the numbers allow it.
 pub fn bill(events: &[Event], width: usize) -> String {
     let mut lines = vec![Line::Row(HEAD.map(str::to_owned))];
-    let mut is_estimated = false;
+    let (mut is_estimated, mut cached) = (false, 0_u64);
     let mut all = Ledger::default();
     let mut models: Vec<(&str, Ledger)> = Vec::new();
     let mut asked: Option<usize> = None;
@@ -49,7 +49,10 @@ pub fn bill(events: &[Event], width: usize) -> String {
                 is_estimated |= replied.estimated;
                 let mark = if replied.estimated { " ~" } else { "" };
                 let time = replied.timing.total_ms;
-                lines.push(row(&event.seq.to_string(), &replied.usage, time, money(priced) + mark));
+                // A server's count may be wrong: no more of a prompt than all of it was cached.
+                let usage = Usage { cached: replied.usage.cached.min(replied.usage.input), ..replied.usage };
+                cached = cached.saturating_add(usage.cached);
+                lines.push(row(&event.seq.to_string(), &usage, time, money(priced) + mark));
                 if let Some(at) = asked {
                     models[at].1.fold(event);
                 }
@@ -58,13 +61,13 @@ pub fn bill(events: &[Event], width: usize) -> String {
             _ => models.iter_mut().for_each(|(_, ledger)| ledger.fold(event)),
         }
     }
-    let known = all.cost().is_none() && all.cost > NanoUsd(0);
-    let cost = if known { format!("{} +", all.cost) } else { money(all.cost()) };
-    lines.push(row("total", &all.usage, all.active_ms, cost));
+    let known = all.known_part();
+    let cost = known.map_or_else(|| money(all.cost()), |known| format!("{known} +"));
+    lines.push(row("total", &Usage { cached, ..all.usage }, all.active_ms, cost));
     if several {
         lines.extend(models.iter().map(|(id, ledger)| share(id, ledger)));
     }
-    if known {
+    if known.is_some() {
         lines.push(Line::Words("+ what is unpriced comes on top: its price is not known".to_owned()));
     }
     if is_estimated {
@@ -133,6 +136,14 @@ fn money(amount: Option<NanoUsd>) -> String {
     amount.map_or("unpriced".to_owned(), |amount| amount.to_string())
 }
 
+/// What a run has cost: `all` of it, or the part that is known.
+pub fn spent(all: Option<NanoUsd>, known_part: Option<NanoUsd>) -> String {
+    match (all, known_part) {
+        (None, Some(known)) => format!("{known} + unpriced"),
+        (all, _) => money(all),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +186,20 @@ mod tests {
             Event { seq: Seq(seq), at, ms: 0, agent: AgentPath::root(), cause: None, what }
         };
         (1..).zip(whats).map(event).collect()
+    }
+
+    #[test]
+    fn no_more_of_a_prompt_was_cached_than_it_has() {
+        let mut events = events(&[("openai/gpt", 100, 1_200), ("openai/gpt", 900, 1_200)]);
+        let What::Replied(replied) = &mut events[1].what else { panic!("{:?}", events[1]) };
+        replied.usage.cached = 5_000;
+        expect![[r#"
+            event  input  cached  output  reasoning    time  cost
+                2    100     100     812        640   1.2 s  $1.2345
+                4    900     450     812        640   1.2 s  $1.2345
+            total  1,000     550   1,624      1,280    0 ms  $2.4690
+        "#]]
+        .assert_eq(&bill(&events, 80));
     }
 
     fn check(width: usize, requests: &[(&str, u64, u64)], expected: Expect) {

@@ -10,10 +10,11 @@ use self::calls::Texts;
 use self::denied::Denied;
 use self::pictures::Refusal;
 pub use self::waits::left;
+use super::bill::spent;
 use super::inline::Inline;
 use super::plan;
 use super::prose::{clean, columns, counted, cut_to, grouped, length, told, wrapped};
-use engine::Questions;
+use engine::{Ledger, Questions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tools::{Plan, Stage};
@@ -70,6 +71,7 @@ pub struct Story {
     /// Whether the last line that was told is no blank one.
     is_amid: bool,
     refusal: Refusal,
+    ledger: Ledger,
     /// How pictures are shown besides being named.
     inline: Option<Inline>,
 }
@@ -106,6 +108,7 @@ impl Story {
             denied: Denied::default(),
             is_amid: false,
             refusal: Refusal::default(),
+            ledger: Ledger::default(),
             inline: None,
         };
         story.fit(width);
@@ -176,6 +179,7 @@ impl Story {
     /// The text that `event` adds: whole lines, or nothing.
     pub fn tell(&mut self, event: &Event) -> String {
         self.questions.fold(event);
+        self.ledger.fold(event);
         let refusal = self.refusal.fold(event);
         let denied = self.denied.fold(event);
         let more = self.more_denied(denied);
@@ -363,7 +367,7 @@ impl Story {
 
     fn finished(&mut self, finished: &Finished) -> String {
         let look = if finished.outcome.exit_code() == 0 { Look::Good } else { Look::Bad };
-        let money = finished.cost_nano_usd.map_or("unpriced".to_owned(), |cost| cost.to_string());
+        let money = spent(finished.cost_nano_usd, self.ledger.known_part());
         let tokens = format!("{} tokens{}", grouped(finished.usage.total()), if self.estimated { " (estimated)" } else { "" });
         let turns = counted(finished.turns, "turn");
         let head = format!("{} · {turns} · {tokens} · {money} · {}", finished.outcome.word(), length(finished.active_ms));

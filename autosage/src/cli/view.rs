@@ -26,7 +26,7 @@ enum Shown {
     /// The record's lines, to standard output; and what they add up to.
     Lines { printer: Printer, ledger: Ledger },
     /// The story, to standard error.
-    Story { story: Story, printer: Printer, status: Option<Box<Live>>, answers: Option<Answers>, clock: Arc<dyn Clock> },
+    Story { story: Box<Story>, printer: Printer, status: Option<Box<Live>>, answers: Option<Answers>, clock: Arc<dyn Clock> },
 }
 
 /// The questions of a run are answered here.
@@ -44,7 +44,7 @@ impl View {
             Output::Lines => Shown::Lines { printer: parts.out.clone(), ledger: Ledger::default() },
             Output::Answer => {
                 let (colour, width) = look(parts);
-                let mut story = Story::new(colour, width, &parts.name);
+                let mut story = Box::new(Story::new(colour, width, &parts.name));
                 let status = (parts.person == Person::AtTerminal && parts.variable("TERM") != Some("dumb")).then(|| {
                     story.set_plan_apart();
                     let bell = (colour == Colour::On).then(Bell::default);

@@ -243,6 +243,8 @@ fn the_bill_tells_what_each_model_cost() {
         + what is unpriced comes on top: its prot known
     "#]]
     .assert_eq(&rows.map(|row| row + "\n").collect::<String>());
+    let story = two.start(&["show", "--last"]).out;
+    assert!(story.contains(" · $0.0001 + unpriced · "), "{story}");
     let one = Two::new("bill", [Wire::Chat, Wire::Messages], [Vec::new(), Vec::new()]);
     assert_eq!(one.run(&[]).code, 0);
     let bill = one.start(&["show", "--last", "--cost"]).out;

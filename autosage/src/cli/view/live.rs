@@ -2,6 +2,7 @@
 
 use super::bell::Bell;
 use super::typing::Typing;
+use crate::cli::bill::spent;
 use crate::cli::prose::{clean, columns, counted, cut_to, end_of, grouped, length, size};
 use crate::cli::story::{Story, left};
 use engine::Ledger;
@@ -219,8 +220,7 @@ impl Live {
         let doing = story.going_on().unwrap_or_else(|| "thinking".to_owned());
         let money = match self.ledger.cost() {
             Some(NanoUsd(0)) => String::new(),
-            Some(cost) => format!(" · {cost}"),
-            None => " · unpriced".to_owned(),
+            cost => format!(" · {}", spent(cost, self.ledger.known_part())),
         };
         let turns = counted(self.ledger.turns, "turn");
         let spent = format!("{turns} · {} tokens{money}", grouped(self.ledger.usage.total()));
