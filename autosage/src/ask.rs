@@ -53,6 +53,10 @@ pub enum AskError {
 /// also where reading it would pass over them: that is what providers enforce. A type that holds itself is asked for as a
 /// field of another one.
 ///
+/// It costs at most two requests, each with at most the `max_output` of the model's spec. To hold it to a budget, or to know
+/// what it used (also where there is no answer), give it a [`Model`] of your own around the real one: that sets
+/// [`Ask::purse`] and reads `usage` and `cost` of each [`Replied`].
+///
 /// # Errors
 /// Where there is no such answer; nothing is spent where the schema of `T` cannot be used.
 pub async fn ask<T: DeserializeOwned + JsonSchema>(model: &dyn Model, question: &str) -> Result<T, AskError> {

@@ -26,6 +26,9 @@ pub enum EngineError {
     /// The run asks a model that the engine does not have.
     #[error("the run asks `{0}`, and that is not among the engine's models: give it, or tell the run of another one")]
     NoModel(String),
+    /// The toolbox takes other answers than the run is to give.
+    #[error("the run's `output_schema` and its toolbox disagree: where there is a schema, give `toolbox.answering(&schema)`")]
+    OtherAnswer,
     /// The record does not begin as a run does.
     #[error("the record in {0} does not begin with `Started`, so there is nothing to go on from")]
     NoStart(std::path::PathBuf),

@@ -5,6 +5,7 @@ use crate::harness::{Harness, fill};
 use crate::progress::Progress;
 use crate::project;
 use std::collections::BTreeMap;
+use tools::Toolbox;
 use trace::{
     Delivered, Delivery, Event, Facts, Grant, Granted, Limits, ModelSpec, Program, ProjectFile, Record, RunId, Started, Task,
     Terms, What,
@@ -25,7 +26,8 @@ pub struct Assignment {
     pub grant: Grant,
     /// How more of them are had.
     pub terms: Terms,
-    /// The JSON Schema that answers are to fit, where they are to be JSON. The engine's toolbox has it too.
+    /// The JSON Schema that answers are to fit, where they are to be JSON. The engine's toolbox is told of it too, so that
+    /// `submit` takes such an answer: `let toolbox = toolbox.answering(&schema);`.
     pub output_schema: Option<serde_json::Value>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
@@ -45,7 +47,7 @@ pub struct Surroundings {
 /// Begins a run: reads the project's instructions inside the walls, and writes down all that its prompts are made of.
 ///
 /// # Errors
-/// Where the walls cannot be raised, or the disk refuses.
+/// Where the toolbox takes other answers than the assignment says, the walls cannot be raised, or the disk refuses.
 pub async fn start(
     engine: &Engine<'_>,
     record: Record,
@@ -53,6 +55,7 @@ pub async fn start(
     assignment: Assignment,
     surroundings: Surroundings,
 ) -> Result<Run, EngineError> {
+    agree(engine.toolbox, &assignment)?;
     // Kept first: the contents go to the disk while the walls are raised.
     let kept = harness.keep(record.blobs())?;
     let environment = engine.environments.agent(&assignment.grant).await?;
@@ -81,6 +84,11 @@ pub async fn start(
     let mut run = Run::new(record, Progress::new(harness, contents));
     run.note(None, What::Started(Box::new(started)))?;
     Ok(run)
+}
+
+/// Whether the toolbox takes the answers that the assignment asks for.
+fn agree(toolbox: &Toolbox, assignment: &Assignment) -> Result<(), EngineError> {
+    if toolbox.answer_schema() == assignment.output_schema.as_ref() { Ok(()) } else { Err(EngineError::OtherAnswer) }
 }
 
 /// Folds the events of a run that is owned again. Nothing is written.
@@ -148,5 +156,37 @@ impl Run {
     pub fn hear(&mut self, parts: Vec<trace::Part>) -> Result<(), EngineError> {
         let what = Delivery::Message { parts };
         self.note(None, What::Delivered(Delivered { name: String::new(), what })).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_toolbox_that_takes_other_answers_is_refused() {
+        let schema = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
+        let assignment = |output_schema: Option<&Value>| Assignment {
+            run: "test".parse().unwrap(),
+            task: Task { parts: vec![trace::Part::text("Count.")], workspace: "/".into(), checks: Vec::new() },
+            limits: Limits::default(),
+            max_claims: 1,
+            grant: Grant::default(),
+            terms: Terms::default(),
+            output_schema: output_schema.cloned(),
+            labels: BTreeMap::new(),
+        };
+        let harness = Harness::embedded().unwrap();
+        let toolbox = || tools::builtin(&|name| harness.tool(name)).unwrap();
+        for (toolbox, asked, fits) in [
+            (toolbox(), None, true),
+            (toolbox(), Some(&schema), false),
+            (toolbox().answering(&schema), None, false),
+            (toolbox().answering(&schema), Some(&schema), true),
+            (toolbox().answering(&json!({"type": "array"})), Some(&schema), false),
+        ] {
+            assert_eq!(agree(&toolbox, &assignment(asked)).is_ok(), fits, "{asked:?}");
+        }
     }
 }

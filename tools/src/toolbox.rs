@@ -12,16 +12,8 @@ use trace::{Observed, Status, ToolCall, ToolSpec};
 pub struct Toolbox {
     specs: Vec<ToolSpec>,
     tools: Vec<Builtin>,
-    answer: Answer,
-}
-
-/// What `submit` takes as its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// Words.
-    Words,
-    /// Any JSON: whether it fits the run's schema is judged as a claim is.
-    Json,
+    /// The schema of what `submit` takes as its answer, where that is JSON and not words.
+    answer: Option<Value>,
 }
 
 /// The built-in tools that `texts` describes: `texts("bash")` is the content of the harness's `tools/bash/tool.toml`.
@@ -29,7 +21,7 @@ enum Answer {
 /// # Errors
 /// Where a text is no TOML, or describes an argument that there is not.
 pub fn builtin(texts: &dyn Fn(&str) -> Option<String>) -> Result<Toolbox, ToolsError> {
-    let mut toolbox = Toolbox { specs: Vec::new(), tools: Vec::new(), answer: Answer::Words };
+    let mut toolbox = Toolbox { specs: Vec::new(), tools: Vec::new(), answer: None };
     for tool in Builtin::ALL {
         if let Some(text) = texts(tool.name()) {
             toolbox.specs.push(spec(tool, &text)?);
@@ -58,11 +50,16 @@ impl Toolbox {
     /// The same tools, but the answer that `submit` takes is JSON, which `schema` tells the model of. Whether an answer fits it
     /// is not asked here: one that does not is a claim that fails.
     pub fn answering(mut self, schema: &Value) -> Toolbox {
-        self.answer = Answer::Json;
+        self.answer = Some(schema.clone());
         for spec in self.specs.iter_mut().filter(|spec| spec.name == Builtin::Submit.name()) {
             spec.parameters = schema::answering(&spec.parameters, schema);
         }
         self
+    }
+
+    /// The schema that it was made [`answering`](Toolbox::answering) to.
+    pub fn answer_schema(&self) -> Option<&Value> {
+        self.answer.as_ref()
     }
 
     /// What a model is told of them.
@@ -117,7 +114,8 @@ impl Toolbox {
 
     fn parse(&self, name: &str, arguments: &Value) -> Result<Arguments, String> {
         match self.tools.iter().find(|tool| tool.name() == name) {
-            Some(Builtin::Submit) if self.answer == Answer::Json => match arguments.get("answer") {
+            // Whether the answer fits the run's schema is judged as a claim is.
+            Some(Builtin::Submit) if self.answer.is_some() => match arguments.get("answer") {
                 Some(_) => Ok(Arguments::Submit),
                 None => Err("`answer` is missing. submit takes {\"answer\": what its schema says}".to_owned()),
             },
@@ -164,7 +162,10 @@ mod tests {
             "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array", "items": {"$ref": "#/$defs/n"},
             "$defs": {"n": {"type": "integer"}},
         });
-        let toolbox = default_harness().answering(&schema);
+        let plain = default_harness();
+        assert_eq!(plain.answer_schema(), None);
+        let toolbox = plain.answering(&schema);
+        assert_eq!(toolbox.answer_schema(), Some(&schema));
         let submit = toolbox.specs().iter().find(|spec| spec.name == "submit").unwrap();
         expect![[r##"{"$defs":{"n":{"type":"integer"}},"properties":{"answer":{"description":"What the person is told.","items":{"$ref":"#/$defs/n"},"type":"array"}},"required":["answer"],"type":"object"}"##]].assert_eq(&submit.parameters.to_string());
         toolbox.check("submit", &json!({"answer": ["whatever"]})).unwrap();

@@ -62,7 +62,9 @@ impl From<engine::EngineError> for Failure {
             engine::EngineError::Harness(_) | engine::EngineError::NoModel(_) => Failure::Usage(error.into()),
             engine::EngineError::Sandbox(error) => error.into(),
             engine::EngineError::Record(error) => error.into(),
-            engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) => Failure::Infrastructure(error.into()),
+            engine::EngineError::Folder(_) | engine::EngineError::NoStart(_) | engine::EngineError::OtherAnswer => {
+                Failure::Infrastructure(error.into())
+            }
         }
     }
 }
