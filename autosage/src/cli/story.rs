@@ -115,6 +115,12 @@ impl Story {
         story
     }
 
+    /// What was spent so far is what `events` say, whichever of them were told.
+    pub fn account(&mut self, events: &[Event]) {
+        self.ledger = Ledger::default();
+        events.iter().for_each(|event| self.ledger.fold(event));
+    }
+
     /// The plan stands beside the story, by whoever shows [`Story::plan`]: its changes are not told one by one.
     pub fn set_plan_apart(&mut self) {
         self.plan_apart = true;

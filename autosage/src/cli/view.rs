@@ -302,6 +302,7 @@ impl View {
         if let Shown::Story { story, printer, status, .. } = &mut *self.lock() {
             let shown = events.iter().enumerate().filter(|(index, event)| *index == 0 || Some(event.seq) == open);
             let told: String = shown.map(|(_, event)| story.tell(event)).collect();
+            story.account(events);
             let rings = status.as_mut().map(|live| events.iter().take(1).map(|event| live.take_in(event)).collect());
             print(printer, &(told + &rings.unwrap_or_else(String::new)));
         }

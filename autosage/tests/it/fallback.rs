@@ -245,6 +245,8 @@ fn the_bill_tells_what_each_model_cost() {
     .assert_eq(&rows.map(|row| row + "\n").collect::<String>());
     let story = two.start(&["show", "--last"]).out;
     assert!(story.contains(" · $0.0001 + unpriced · "), "{story}");
+    let later = two.start(&["resume", "--last", "--config", "none", "-m", "And?"]).err;
+    assert!(later.contains(" · $0.0001 + unpriced · "), "{later}");
     let one = Two::new("bill", [Wire::Chat, Wire::Messages], [Vec::new(), Vec::new()]);
     assert_eq!(one.run(&[]).code, 0);
     let bill = one.start(&["show", "--last", "--cost"]).out;
