@@ -162,12 +162,13 @@ fn words_that_were_begun_before_a_question_do_not_answer_it() {
     stage.go();
     stage.screen.until("say what to do instead\n  › once\n");
     stage.screen.keys("\r");
-    stage.screen.until("\n› once · waits its turn\n  once, run (until the run ends), no, or say what to do instead\n  ›\n");
+    until(|| (stage.messages() == ["once"]).then_some(()));
+    stage.screen.until("\n  once, run (until the run ends), no, or say what to do instead\n  ›\n");
     stage.screen.keys("hm\r");
     stage.screen.until("\n  not understood: hm\n");
     stage.screen.keys("no\r");
     let text = stage.screen.until("done ·");
-    assert!(text.contains("\n  why, the agent says: to look\n  not understood: hm\n"), "{text}");
+    assert!(text.contains("\n  why, the agent says: to look\n› once\n\n  not understood: hm\n"), "{text}");
     assert!(text.contains("\n  answered: no (terminal)\n"), "{text}");
     stage.screen.until("\n\n›\n");
     stage.screen.keys("/quit\r");
