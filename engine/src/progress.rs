@@ -297,7 +297,7 @@ impl Progress {
             self.answer = Some(text.clone());
         }
         if stop_is_refusal {
-            let message = if text.is_empty() { "the provider declines this content".to_owned() } else { text };
+            let message = if text.trim().is_empty() { "the provider declines this content".to_owned() } else { text };
             self.turn.fault = Some((seq, Fault { class: FaultClass::Refused, status: None, request_id: None, message }));
         } else if let Some(note) = self.cut_note(replied) {
             self.conversation.tell(&[Part::text(note)]);

@@ -6,7 +6,7 @@ use trace::{Asked, Digest, Exhausted, NanoUsd, Price, Seq, Started, Usage};
 
 /// The version of the rules by which a prompt is built from events. It grows with every change that alters a byte, so
 /// that a build that would prompt differently is told from one that would not.
-pub const RULES: u32 = 3;
+pub const RULES: u32 = 4;
 
 /// A reply shorter than this is not worth a request: what is left of a budget must allow as many tokens of output.
 const LEAST_OUTPUT: u64 = 256;

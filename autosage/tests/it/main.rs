@@ -20,6 +20,7 @@ mod models;
 mod pictures;
 mod reach;
 mod record;
+mod refused;
 mod scenarios;
 mod secrets;
 mod seen;

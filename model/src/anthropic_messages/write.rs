@@ -221,8 +221,8 @@ struct ToolResult<'a> {
 }
 
 /// The blocks of a reply in the order in which they came, as far as they may be sent back: no blank text, no call that was
-/// cut off, no thinking without a signature, and none at the end, which then led to nothing (the API refuses all four). Blank text between two blocks
-/// of thinking goes back: without it they count as modified.
+/// cut off, no thinking without a signature, and none at the end, which then led to nothing (the API refuses all four). Blank
+/// text between two blocks of thinking goes back: without it they count as modified.
 fn said(parts: &[Said], calls: &[SentCall]) -> Vec<String> {
     let (mut calls, mut blocks, mut length) = (calls.iter(), Vec::new(), 0);
     // Blank text right after thinking.
