@@ -103,7 +103,7 @@ Look at what is left:
 
 With a model of your own, behind a key or on this machine:
   export OPENAI_API_KEY=…
-  {name} run "make the tests pass" --model openai/gpt-5
+  {name} run "make the tests pass" --model openai/gpt-6-sol
   {name} run "make the tests pass" --model ollama/qwen3-coder
 "#
     )
